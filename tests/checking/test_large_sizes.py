@@ -83,6 +83,26 @@ def test_a_width_that_is_written_as_a_number_is_found_unless_the_user_gave_the_s
     assert (found.state, given.state) == ("FAILED", "ok")
 
 
+@pytest.mark.parametrize(
+    ("forward", "backward", "state"),
+    [
+        (lambda x, w: x @ w, lambda x, w, dy: (dy @ w.T, (x if x.shape == w.shape else x.T) @ dy), "FAILED"),
+        # meant for a row b, though x * b takes a matrix, too
+        (lambda x, b: x * b, lambda x, b, dy: (dy * b, np.broadcast_to((dy * x).sum(axis=0), b.shape)), "ok"),
+    ],
+)
+def test_inputs_of_different_shapes_are_also_tried_with_one_shape(forward: Any, backward: Any, state: str):
+    one = user_operator(with_backward(forward, backward), "operator")
+    second = (6, 6) if state == "FAILED" else (6,)
+    given = inputs_for(one, [((4, 6), "float64"), (second, "float64")])
+    example = replace(
+        given, inputs=tuple(i._replace(values=a) for i, a in zip(given.inputs, given.arrays(), strict=True))
+    )
+    (verdict, *_) = examine(example, ["gradient"])
+    assert verdict.state == state
+    assert ("with x float64[6, 6], w float64[6, 6], in a random direction: " in verdict.words) == verdict.failed
+
+
 def signed_power(x):
     return np.sign(x) * np.abs(x) ** 1.5
 

@@ -63,11 +63,12 @@ def _other_sizes(subject: Subject) -> Iterator[Subject]:
 
 
 def wrong_when_large(subject: Subject) -> str:
-    """How the gradient is wrong where each size is larger in turn, and for numbers of all magnitudes; '' if it is not.
+    """How the gradient is wrong where each size is larger in turn, where inputs of different shapes have one shape, and
+    for numbers of all magnitudes; '' if it is not.
 
     It is compared along a random direction, which takes a few calls at any size.
     """
-    for other in _larger(subject) if subject.precision is not FLOAT32 else ():
+    for other in [*_larger(subject), *_of_one_shape(subject)] if subject.precision is not FLOAT32 else ():
         arrays = other.arrays() if subject.is_bounded else other.varied()
         if not (_is_moderate(other, arrays) or _is_moderate(other, arrays := other.arrays())):
             continue
@@ -84,7 +85,7 @@ def _larger(subject: Subject) -> Iterator[Subject]:
     All axes of a size grow together, as those of a product of matrices do. Where 256 rows are too many, there are 64.
     """
     shapes = [one.shape for one in subject.inputs]
-    may_widen = not (subject.operator.shapes or (subject.is_fixed and subject.inputs[0].values is None))
+    may_widen = _may_reshape(subject)
     grow = shapes if may_widen else [shapes[0][:1]]
     for place, size in enumerate(dict.fromkeys(size for shape in grow for size in shape if size)):
         for least in (_MANY_ROWS, _WIDE) if not place else (_WIDE,):
@@ -97,6 +98,27 @@ def _larger(subject: Subject) -> Iterator[Subject]:
                 if index_outside(other) is None:
                     yield other
             break
+
+
+def _of_one_shape(subject: Subject) -> Iterator[Subject]:
+    """The operator with one shape for all inputs of floats, if only their sizes differ: each in turn, and square ones.
+
+    A weight for each column is not tried as a matrix: forward may take it by accident, where its gradient is not meant.
+    """
+    shapes = {one.shape for one in subject.inputs if one.is_float}
+    if len(shapes) < 2 or len(set(map(len, shapes))) > 1 or not _may_reshape(subject):
+        return
+    squares = {(*shape[:-2], shape[-1], shape[-1]) for shape in shapes if len(shape) > 1}  # as x @ w takes
+    for shape in sorted(shapes | squares):
+        if math.prod(shape) * len(subject.inputs) <= _LARGEST_INPUTS:
+            other = subject.with_shapes([shape if one.is_float else one.shape for one in subject.inputs])
+            if index_outside(other) is None:
+                yield other
+
+
+def _may_reshape(subject: Subject) -> bool:
+    """Whether inputs may have other shapes than the user or the operator says."""
+    return not (subject.operator.shapes or (subject.is_fixed and subject.inputs[0].values is None))
 
 
 def _is_moderate(subject: Subject, arrays: Arrays) -> bool:
