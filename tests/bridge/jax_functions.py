@@ -41,6 +41,28 @@ def cube_jvp(primals, tangents):
     return primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]
 
 
+@jax.custom_jvp
+def forward_only(x):
+    return jnp.sin(x)
+
+
+@forward_only.defjvp
+def forward_only_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return jnp.sin(x), jnp.cos(x) * (jnp.maximum(t, 0) + jnp.minimum(t, 0))  # JAX has no reverse mode of maximum
+
+
+@jax.custom_jvp
+def absolute_tangent(x):
+    return jnp.sin(x)
+
+
+@absolute_tangent.defjvp
+def absolute_tangent_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return jnp.sin(x), jnp.cos(x) * jnp.abs(t)
+
+
 @jax.custom_vjp
 def lost_second(x):
     return x**3

@@ -43,6 +43,7 @@ def test_a_right_operator_passes_every_check(operator: Any, only: tuple[str, ...
     [
         ("lost_second", "second", "finite differences give"),
         ("depends_on_tracing", "jit", "under jax.jit, output 0 is wrong"),
+        ("absolute_tangent", "forward", "finite differences give"),
     ],
 )
 def test_a_mistake_is_found(operator: str, check: str, message: str):
@@ -54,6 +55,12 @@ def test_a_mistake_is_found(operator: str, check: str, message: str):
 def test_what_is_refused_with_an_error_is_a_note():
     (verdict,) = app.check(operators.swish, only=["forward"])
     assert (verdict.state, verdict.words[:26]) == ("note", "no forward mode (jax.jvp):")
+
+
+def test_forward_mode_is_compared_with_differences_where_there_is_no_reverse_mode():
+    gradient, forward = app.check(operators.forward_only, only=["gradient", "forward"])
+    assert (gradient.state, forward.state) == ("note", "ok")
+    assert forward.words == "forward mode agrees with finite differences"
 
 
 def test_a_setting_and_an_example_call(capsys: pytest.CaptureFixture[str]):

@@ -64,6 +64,7 @@ def test_a_right_operator_passes_every_check(operator: Any):
         ("OneOutput", "one output", "with only output 0 used, backward raises"),
         ("ForgetsNeeds", "alone", "when only b needs a gradient, the gradient of b is wrong"),
         ("WrongJvp", "forward", "is jvp right?"),
+        ("AbsoluteTangent", "forward", "is jvp right?"),
         ("WrongVmap", "vmap", "under torch.vmap, output 0 is wrong"),
         ("turned", "fake", "register_fake says that output 0 has shape"),
     ],

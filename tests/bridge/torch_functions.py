@@ -195,6 +195,13 @@ class WrongJvp(Function):
         return x * dx
 
 
+class AbsoluteTangent(WrongJvp):
+    @staticmethod
+    def jvp(ctx, dx):
+        (x,) = ctx.saved_tensors
+        return 2 * x * dx.abs()
+
+
 class WrongVmap(Function):
     @staticmethod
     def forward(x):

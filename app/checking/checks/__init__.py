@@ -112,7 +112,6 @@ CHECKS: dict[str, Check] = {
     "forward": Check(
         _of_framework("forward_mode"),
         (*_TORCH, *_JAX),
-        has_gradient=True,
         is_exact=True,
         repeats="gradient",
         refusal="no forward mode ({framework}.jvp)",

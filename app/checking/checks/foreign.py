@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -126,23 +126,33 @@ def vmap(subject: Subject) -> Iterator[Verdict]:
 
 
 def forward_mode(subject: Subject) -> Iterator[Verdict]:
-    """Forward-mode derivatives agree with backward."""
+    """Forward-mode derivatives agree with backward, or with differences if the framework has no reverse mode for it."""
     arrays, wants = subject.arrays(), wants_of(subject)
     one = run(subject, arrays)
+    if not any(one.differentiable) or not (subject.has_gradient or subject.refusal):
+        return
     arriving = arriving_at(subject, one)
-    gradients = one.pull(arriving)
     random = np.random.default_rng(3)
-    directions = [
-        random.uniform(0.5, 1.5, a.shape).astype(a.dtype) for a, has in zip(arrays, wants, strict=True) if has
-    ]
-    expected = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True) if g is not None)
+    moves = [random.uniform(0.5, 1.5, a.shape) * random.choice((-1, 1), a.shape) for a in arrays]
+    directions = [m.astype(a.dtype) for m, a, has in zip(moves, arrays, wants, strict=True) if has]
     tangents = _transforming(subject).push(call_of(subject), arrays, wants, directions, one.differentiable)
-    actual = sum(float((t * d).sum()) for t, d in zip(tangents, arriving, strict=True) if t is not None)
+    actual = _dot(tangents, arriving)
+    if subject.has_gradient:
+        other, expected = "backward gives", _dot(one.pull(arriving), directions)
+    else:
+        step, remaining = subject.precision.step, iter(directions)
+        steps = [step * next(remaining) if has else 0 for has in wants]
+        ahead, behind = (run(subject, [a + sign * s for a, s in zip(arrays, steps, strict=True)]) for sign in (1, -1))
+        changes = [a - b for a, b, has in zip(ahead.outputs, behind.outputs, one.differentiable, strict=True) if has]
+        other, expected = "finite differences give", _dot(changes, arriving) / (2 * step)
     if abs(actual - expected) <= (1e-6 if subject.precision is FLOAT64 else 1e-3) * (1 + abs(expected)):
-        yield ok("forward mode agrees with backward")
+        yield ok(f"forward mode agrees with {other.rpartition(' ')[0]}")
     elif not any(t is not None and t.any() for t in tangents):  # autograd.Function without jvp raises an error
         yield note("forward mode (torch.func.jvp) gives zero without an error, as of every custom_op: do not use it")
     else:
-        yield failed(
-            f"forward mode gives {actual:.6g} for a derivative of which backward gives {expected:.6g}: is jvp right?"
-        )
+        yield failed(f"forward mode gives {actual:.6g} for a derivative of which {other} {expected:.6g}: is jvp right?")
+
+
+def _dot(left: Sequence[np.ndarray | None], right: Arrays) -> float:
+    """The sum of all products; None counts as zeros."""
+    return sum(float((a * b).sum()) for a, b in zip(left, right, strict=True) if a is not None)
