@@ -54,6 +54,9 @@ _OF_NUMBERS = {
     r"`\w+\.(sum|mean|max|min|std|var|prod|argmax|argmin|dot|any|all|reshape|copy)\(.*without a known slope": (
         "elementwise=True gives it single numbers: leave it out for arrays"
     ),
+    r"type numpy\.ndarray doesn't define __\w+__ method": (
+        "in Python, np.where of numbers gives an array: write `a if condition else b`"
+    ),
 }
 """How to mend mistakes in a function of single numbers, by pattern."""
 

@@ -74,6 +74,10 @@ MISTAKES = {
         operator("return x / x.sum()", arguments="(elementwise=True)", backward=""),
         ["mine.py:8", "elementwise=True gives it single numbers: leave it out for arrays"],
     ),
+    "np.where of a number, where Python needs a number": (
+        operator("return round(np.where(x > 0, x, 0.5)) * x", arguments="(elementwise=True)", backward=""),
+        ["mine.py:8", "np.where of numbers gives an array: write `a if condition else b`"],
+    ),
     "a function of one number, not declared elementwise": (
         operator("return x if x > 0 else 0 * x"),
         ["mine.py:8", "a function of one number needs custom_op(elementwise=True)"],
