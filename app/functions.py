@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -70,18 +71,29 @@ def code_beside(code: CodeType, tree: ast.FunctionDef, free: Sequence[str], file
     around.body = [tree]
     ast.fix_missing_locations(module)
     if file:
-        text = text_of(module) + "\n"
+        text = text_of_tree(module) + "\n"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         module = ast.parse(text)
     whole = compile(module, file or code.co_filename, "exec", dont_inherit=True, flags=future_flags(code))
     return next(each for each in codes_in(whole) if each.co_name == tree.name)
 
 
-def text_of(tree: ast.AST) -> str:
+def text_of_tree(tree: ast.AST) -> str:
     """The text of a tree. `ast.unparse` writes the number -2 before `** 2` without parentheses, which means -4."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            base = node.left
-            if isinstance(base, ast.Constant) and isinstance(base.value, (int, float)) and base.value < 0:
-                node.left = ast.UnaryOp(ast.USub(), ast.Constant(-base.value))
+    if any(map(_is_power_of_negative, ast.walk(tree))):
+        tree = _Parenthesised().visit(copy.deepcopy(tree))
     return ast.unparse(tree)
+
+
+def _is_power_of_negative(node: ast.AST) -> bool:
+    base = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
+    return isinstance(base, ast.Constant) and isinstance(base.value, (int, float)) and base.value < 0
+
+
+class _Parenthesised(ast.NodeTransformer):
+    """Writes the negative base of a power as the negation of a number."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if _is_power_of_negative(node):
+            node.left = ast.UnaryOp(ast.USub(), ast.Constant(abs(ast.literal_eval(node.left))))
+        return self.generic_visit(node)

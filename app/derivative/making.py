@@ -14,7 +14,7 @@ from app.derivative.expressions import Expressions, Term, numpy_in
 from app.derivative.scope import Scope, UnderivableError, function_tree
 from app.derivative.slopes import is_flat, row_of
 from app.derivative.terms import Slope, name, number, product, total
-from app.functions import function_beside, is_compiled, python_function, text_of
+from app.functions import function_beside, is_compiled, python_function, text_of_tree
 from app.reading import definition_of, definitions_of, one_thread_at_a_time, too_deep
 
 _numbers = count(1)
@@ -189,7 +189,7 @@ def _collect(function: FunctionType, texts: dict[str, None]) -> None:
         inner = python_function(value)
         if isinstance(inner, FunctionType) and inner.__code__.co_filename.startswith("<"):
             _collect(inner, texts)
-    texts[text_of(definition_of(function)) + "\n"] = None
+    texts[text_of_tree(definition_of(function)) + "\n"] = None
 
 
 __all__ = ["UnderivableError", "derived_gradient", "source_of"]

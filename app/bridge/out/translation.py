@@ -22,7 +22,7 @@ from app.bridge.out.names import Names, same
 from app.bridge.out.tidying import Filling, stores, tidied
 from app.custom.for_numba import heaviside
 from app.errors import ExportError
-from app.functions import python_function, text_of
+from app.functions import python_function, text_of_tree
 from app.reading import (
     UnreadableSourceError,
     definition_of,
@@ -709,7 +709,7 @@ _TRUTHS = {"isnan", "isinf", "isfinite"}
 
 def source_of(function: ast.FunctionDef) -> str:
     """The text of a function, as a formatter leaves it."""
-    lines = text_of(ast.fix_missing_locations(function)).splitlines()
+    lines = text_of_tree(ast.fix_missing_locations(function)).splitlines()
     for place, line in enumerate(lines):
         start, opening, rest = line.partition("return (" if line.strip().startswith("return") else " = (")
         if opening and isinstance(_parsed(f"({rest}"), ast.Tuple):

@@ -52,7 +52,7 @@ from app.derivative.arrays.tidy import (
 from app.derivative.scope import Scope, function_tree
 from app.derivative.terms import name, number
 from app.errors import AppError
-from app.functions import text_of
+from app.functions import text_of_tree
 from app.reading import one_thread_at_a_time
 
 _numbers = count(1)
@@ -209,7 +209,7 @@ def _function_of(
     tree = function_tree(title, arguments, [*lines, *guards, *tree_of(body), ast.Return(returned)])
     module = ast.fix_missing_locations(ast.Module([tree], []))
     temporaries = _Temporaries({*reader.scope.all_names, *parameters})
-    tree_of_text = ast.parse(text_of(module))  # of which each node is there once
+    tree_of_text = ast.parse(text_of_tree(module))  # of which each node is there once
     text = _with_comments(ast.unparse(temporaries.visit(tree_of_text)), reader.scope) + "\n"
     file = f"<{title} {next(_numbers)}, derived from {reader.scope.place(reader.scope.tree)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TypeAlias, TypeVar
 
 from app.derivative.terms import name, negative, number, with_names, with_parts
+from app.functions import text_of_tree
 
 Expr: TypeAlias = ast.expr
 T = TypeVar("T")
@@ -254,7 +255,7 @@ def minus(left: Expr, right: Expr | int) -> Expr:
 @remembered
 def text_of(node: ast.AST) -> str:
     """An expression as text."""
-    return ast.unparse(node)
+    return text_of_tree(node)
 
 
 def same(left: Expr, right: Expr) -> bool:
