@@ -136,13 +136,13 @@ _FREE = {"seed", "output", "report", "costs", "check", "data.source", "data.fold
 def refuse_unlike(runs: Sequence[RunRecord]) -> None:
     """Refuse to compare runs that have not trained to the end, or differ in more than the seed."""
     for run in runs:
+        if run.start is None or not run.weight_hashes:
+            raise FileError(f"{run.folder / METRICS} is damaged: it has no hashes of the data and the weights")
         if not run.complete:
             raise AppError(
                 f"the run in {run.folder} ended before its last epoch, by an error of an operator. Remove the folder "
                 "to train it again, and to see the error"
             )
-        if run.start is None or not run.weight_hashes:
-            raise FileError(f"{run.folder / METRICS} is damaged: it has no hashes of the data and the weights")
     first = runs[0]
     for run in runs[1:]:
         pair = f"{first.folder} and {run.folder}"

@@ -163,6 +163,11 @@ def load_kept_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     folder.
     """
     document = _read(str(path), links=False)
+    if document.data is None or (isinstance(document.data, dict) and "output" not in document.data):
+        raise ConfigError(
+            f"{path} was cut off or edited: it has no `output`, which a run writes last of all settings. If nothing "
+            "else is missing, add output: null"
+        )
     default = CompareConfig() if isinstance(document.data, dict) and "seeds" in document.data else Config()
     return _overridden(_changed(default, document), overrides)
 

@@ -276,6 +276,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
         "images": ["seed=1", "data.source=others"],
         "early": ["seed=1"],
         "ended": ["seed=1"],
+        "cut": ["seed=1"],
     }
     for name, more in others.items():
         words = [f"data.source={images}", *QUICK, "model.activation=tanh", *more, f"output={name}"]
@@ -283,6 +284,8 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
     Path("early/summary.txt").unlink()
     metrics = Path("ended/metrics.jsonl")  # as after an error in training
     metrics.write_text("".join(line for line in metrics.open() if '"epoch"' not in line))
+    cut = Path("cut/metrics.jsonl")
+    cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
     capsys.readouterr()
     for name, told in {
         "wide": "first and wide differ in more than the seed: model.hidden; compare runs that do not",
@@ -291,6 +294,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
         "early": "the run in early is not finished: opsmith train --resume early",
         "ended": "the run in ended ended before its last epoch, by an error of an operator. Remove the folder to train "
         "it again, and to see the error",
+        "cut": "cut/metrics.jsonl is damaged: it has no hashes of the data and the weights",
         "nothing": "no such folder: nothing; name the folder of a run, such as those in runs/",
     }.items():
         assert main(["compare", "first", name]) != 0

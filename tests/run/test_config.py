@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.config import (
+    CompareConfig,
     Config,
     DataConfig,
     dump_config,
@@ -296,3 +297,16 @@ def test_a_comment_in_an_override_is_an_error_because_its_text_would_be_lost(ove
 )
 def test_a_number_sign_that_begins_no_comment_is_text(text, output):
     assert load_config(CONFIGS / "default.yaml", [f"output={text}"]).output == output
+
+
+def test_the_configuration_in_the_folder_of_a_run_is_refused_where_it_was_cut_off(tmp_path):
+    path = tmp_path / "config.yaml"
+    lines = dump_config(CompareConfig(output="here")).splitlines(keepends=True)
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["output", "seeds"]
+    for count in range(len(lines) - 1):
+        path.write_text("".join(lines[:count]))
+        with pytest.raises(ConfigError):
+            load_kept_config(path)
+    path.write_text("".join(lines[:20]))
+    with pytest.raises(ConfigError, match="was cut off or edited: it has no `output`"):
+        load_kept_config(path)
