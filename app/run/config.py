@@ -186,14 +186,16 @@ def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
 
 
 def _writable(value: Any, where: str) -> Any:
-    """Return a value with NumPy's numbers as Python's. Numbers and text that YAML files cannot have, and the files of a
-    run cannot hold, are refused."""
+    """Return a value with NumPy's numbers as Python's. Sets, and numbers and text that YAML files cannot have, and the
+    files of a run cannot hold, are refused."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, str) and yaml_text.UNUSABLE.search(value):
         raise ConfigError(f"{where}: {value!r}: text with {yaml_text.NAMELESS}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ConfigError(f"{where}: {value} is not a number of at most 64 bits")
+    if isinstance(value, (set, frozenset)):
+        raise ConfigError(f"{where}: {value!r} is a set, which has no order; write a list")
     if isinstance(value, dict):
         return {key: _writable(item, where) for key, item in value.items()}
     return [_writable(item, where) for item in value] if isinstance(value, (list, tuple)) else value

@@ -225,6 +225,7 @@ def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
+        ({"hidden": {30, 20}}, r"hidden: \{\d+, \d+\} is a set, which has no order; write a list"),
         ({"seed": 2**63}, "seed: 9223372036854775808 is not a number of at most 64 bits"),
         ({"layers": [{"type": "dense", "units": -(2**70)}]}, r"layers: -\d+ is not a number of at most 64 bits"),
         ({"output": "a\0b"}, r"output: 'a\\x00b': text with a null character"),
