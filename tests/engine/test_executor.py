@@ -125,7 +125,7 @@ def test_lists_numbers_and_tensors_are_converted_to_the_declared_type():
 
 
 @pytest.mark.parametrize(
-    ("fed", "error", "told"),
+    ("fed", "error", "message"),
     [
         *(
             ({"x": ones(*s)}, ShapeError, r"x takes shape \[-1, 3\], but was fed \[")
@@ -141,10 +141,10 @@ def test_lists_numbers_and_tensors_are_converted_to_the_declared_type():
         ({"tanh.out_0": ones(2, 3)}, ProgramError, "tanh.out_0 was fed, but the Program computes it"),
     ],
 )
-def test_wrong_feeds_are_errors(fed: Any, error: type[Exception], told: str):
+def test_wrong_feeds_are_errors(fed: Any, error: type[Exception], message: str):
     static.data("n", [], "int32")
     app.tanh(static.data("x", [None, 3]))
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         run([], {"x": ones(2, 3), **fed})
 
 
@@ -172,12 +172,12 @@ def test_what_is_fed_for_a_persistable_variable_is_its_value_from_then_on(engine
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_wrong_fetches_are_errors(engine: str):
     static.nn.fc(static.data("x", [None, 3]), 2)
-    for fetch, told in (
+    for fetch, message in (
         ("nothing", r"block 0 has no variable 'nothing'; it has x, .*add.out_0"),
         (3, "expected a Variable or its name, found a int"),
         ("add.out_0", r"variable fc_0\.w_0 has no value yet: run the startup program first"),
     ):
-        with pytest.raises(ProgramError, match=told):
+        with pytest.raises(ProgramError, match=message):
             run([fetch], {"x": ones(1, 3)}, engine=engine)
     with static.program_guard(static.Program()):
         static.data("x", [1])
@@ -192,11 +192,11 @@ def test_fetched_values_belong_to_the_caller(engine: str):
     fetch, feed = ["x", "fc_0.w_0", y, app.reshape(y, [-1])], {"x": ones(1, 2)}
     run(program=static.default_startup_program())
     first = run(fetch, feed, engine=engine)
-    kept = [v.copy() for v in first]
+    copies = [v.copy() for v in first]
     for value in first:
         value += 1
     assert feed["x"].sum() == 2
-    for value, again, expected in zip(first, run(fetch, feed, engine=engine), kept, strict=True):
+    for value, again, expected in zip(first, run(fetch, feed, engine=engine), copies, strict=True):
         np.testing.assert_array_equal(value, expected + 1)
         np.testing.assert_array_equal(again, expected)
 
@@ -205,8 +205,8 @@ def test_fetched_values_belong_to_the_caller(engine: str):
 def test_fetched_data_are_what_was_fed_whatever_the_scope_has_by_that_name(engine: str):
     x = static.data("x", [None, 2])
     static.global_scope().values["x"] = ones(3, 2) * 9  # of another Program
-    found = run([x, app.tanh(x)], {"x": ones(3, 2)}, engine=engine)
-    np.testing.assert_allclose(found, [ones(3, 2), np.tanh(ones(3, 2))], rtol=1e-6)
+    values = run([x, app.tanh(x)], {"x": ones(3, 2)}, engine=engine)
+    np.testing.assert_allclose(values, [ones(3, 2), np.tanh(ones(3, 2))], rtol=1e-6)
 
 
 # --- Whole data sets ---

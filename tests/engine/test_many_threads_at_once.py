@@ -84,10 +84,10 @@ def program(request: pytest.FixtureRequest) -> tuple[static.Program, Any]:
 
 
 def test_threads_share_a_program_and_an_executor(program: tuple[static.Program, Any]):
-    made, y = program
+    main, y = program
     executor = static.Executor(engine="compiled")
-    each_gets_its_own(lambda x: executor.run(made, {"x": x}, [y])[0], in_numpy)
-    each_gets_its_own(lambda x: static.Executor(engine="compiled").run(made, {"x": x}, [y])[0], in_numpy)
+    each_gets_its_own(lambda x: executor.run(main, {"x": x}, [y])[0], in_numpy)
+    each_gets_its_own(lambda x: static.Executor(engine="compiled").run(main, {"x": x}, [y])[0], in_numpy)
 
 
 def test_threads_share_a_traced_function():
@@ -139,14 +139,14 @@ def test_updates_of_one_model_run_one_after_another():
 
 
 def test_threads_compile_the_same_source_and_leave_blas_its_threads():
-    made, y = built()
+    main, y = built()
     before, sources = blas.threads(), set()
     executor = static.Executor(engine="compiled")
 
     def work(number: int) -> None:
-        sources.add(compile_program(made, [y.name]).source.text)
+        sources.add(compile_program(main, [y.name]).source.text)
         for _ in range(TIMES):
-            executor.run(made, {"x": FEEDS[number]}, [y])
+            executor.run(main, {"x": FEEDS[number]}, [y])
 
     at_once(work)
     assert len(sources) == 1
@@ -223,7 +223,7 @@ def test_an_operator_may_run_the_program_that_it_is_part_of():
 
 
 def test_a_signal_handler_may_run_the_program_that_is_being_compiled(monkeypatch):
-    made, y = built(lambda x: x * 1.03125)
+    main, y = built(lambda x: x * 1.03125)
     executor, make = static.Executor(engine="compiled"), native_code.NativeCode._make
 
     def interrupted(code: native_code.NativeCode) -> None:
@@ -232,31 +232,31 @@ def test_a_signal_handler_may_run_the_program_that_is_being_compiled(monkeypatch
         make(code)
 
     seen: list[np.ndarray] = []
-    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(made, {"x": FEEDS[1]}, [y])[0]))
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(main, {"x": FEEDS[1]}, [y])[0]))
     monkeypatch.setattr(native_code.NativeCode, "_make", interrupted)
     try:
-        seen.append(executor.run(made, {"x": FEEDS[2]}, [y])[0])
+        seen.append(executor.run(main, {"x": FEEDS[2]}, [y])[0])
     finally:
         signal.signal(signal.SIGALRM, before)
-    for found, x in zip(seen, FEEDS[1:3], strict=True):
-        np.testing.assert_allclose(found, in_numpy(x * np.float32(1.03125)), rtol=1e-4, atol=1e-5)
+    for value, x in zip(seen, FEEDS[1:3], strict=True):
+        np.testing.assert_allclose(value, in_numpy(x * np.float32(1.03125)), rtol=1e-4, atol=1e-5)
 
 
 def test_a_signal_handler_may_run_the_program_that_is_running():
-    made, y = built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
+    main, y = built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
     executor = static.Executor(engine="compiled")
-    executor.run(made, {"x": FEEDS[0]}, [y])
+    executor.run(main, {"x": FEEDS[0]}, [y])
     seen: list[np.ndarray] = []
-    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(made, {"x": FEEDS[1]}, [y])[0]))
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(main, {"x": FEEDS[1]}, [y])[0]))
     try:
         for run in range(300):
             # One signal for each run: a slow machine would nest the handlers of a repeated one without end.
             signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + run % 100))
-            found = executor.run(made, {"x": FEEDS[2]}, [y])[0]
-            np.testing.assert_allclose(found, in_numpy(FEEDS[2]), rtol=1e-4, atol=1e-5)
+            value = executor.run(main, {"x": FEEDS[2]}, [y])[0]
+            np.testing.assert_allclose(value, in_numpy(FEEDS[2]), rtol=1e-4, atol=1e-5)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert seen
-    for found in seen:
-        np.testing.assert_allclose(found, in_numpy(FEEDS[1]), rtol=1e-4, atol=1e-5)
+    for value in seen:
+        np.testing.assert_allclose(value, in_numpy(FEEDS[1]), rtol=1e-4, atol=1e-5)

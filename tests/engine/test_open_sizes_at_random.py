@@ -75,12 +75,12 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 def program(seed: int) -> tuple[static.Program, list[str]]:
     """A random Program over x [None, 3], v [None] and w [None, 1], and what is fetched of it."""
     draw = random.Random(seed)
-    made = static.Program()
-    with names.guard(), static.program_guard(made, static.Program()):
+    main = static.Program()
+    with names.guard(), static.program_guard(main, static.Program()):
         data = [static.data(name, [None, *rest]) for name, rest in (("x", [COLUMNS]), ("v", []), ("w", [1]))]
         for variable in data:
             variable.stop_gradient = False
-        values, block = list(data), made.global_block()
+        values, block = list(data), main.global_block()
         for _ in range(draw.randint(2, 6)):
             step: Any = draw.choice(list(ONE.values()) * 2 + list(TWO.values()) * 4)
             count = 2 if step in TWO.values() else 1
@@ -92,10 +92,10 @@ def program(seed: int) -> tuple[static.Program, list[str]]:
         last = values[-1]
         loss = app.sum(app.tanh(last) * last) + app.mean(app.tanh(values[-2]))
         gradients = [g.name for g in static.gradients(loss, data) if g is not None]
-        return made, [loss.name, last.name, values[-2].name, *gradients]
+        return main, [loss.name, last.name, values[-2].name, *gradients]
 
 
-def outcome(engine: Any, made: static.Program, fetch: list[str], rows: int) -> Any:
+def outcome(engine: Any, main: static.Program, fetch: list[str], rows: int) -> Any:
     """What an engine fetches for a batch; or that it refuses to."""
     numbers = np.random.default_rng(rows)
     shapes = {"x": (rows, COLUMNS), "v": (rows,), "w": (rows, 1)}
@@ -103,23 +103,23 @@ def outcome(engine: Any, made: static.Program, fetch: list[str], rows: int) -> A
     executor = static.Executor()
     executor._engine = engine
     try:
-        return executor.run(made, feed, fetch, scope=static.Scope())
+        return executor.run(main, feed, fetch, scope=static.Scope())
     except AppError:
         return None
 
 
 def agree(seed: int, engine: Any) -> None:
     """A Program's source, run with batches of several sizes, gives what the reference engine gives."""
-    made, fetch = program(seed)
+    main, fetch = program(seed)
     for rows in ROWS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            expected, mine = (outcome(each, made, fetch, rows) for each in (ReferenceEngine(), engine))
-        where = f"seed {seed}, {rows} rows of\n{made}"
+            expected, actual = (outcome(each, main, fetch, rows) for each in (ReferenceEngine(), engine))
+        where = f"seed {seed}, {rows} rows of\n{main}"
         if expected is None:
             continue  # an operator refuses, which an engine that leaves out what nothing reads may never run
-        assert mine is not None, where
-        for name, a, b in zip(fetch, mine, expected, strict=True):
+        assert actual is not None, where
+        for name, a, b in zip(fetch, actual, expected, strict=True):
             assert a.shape == b.shape, f"{name}: {a.shape} for {b.shape}, {where}"
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4, err_msg=f"{name}, {where}")
 
@@ -140,28 +140,28 @@ def test_compiled_code_agrees_with_the_reference_engine(seed: int):
 
 
 def test_a_program_of_two_open_sizes_runs_on_the_reference_engine():
-    made = static.Program()
-    with static.program_guard(made, static.Program()):
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
         x, y = static.data("x", [None]), static.data("y", [None])
         out = app.sum(app.tanh(x)) + app.sum(app.tanh(y) * y)
     feed = {"x": np.ones(3, "float32"), "y": np.ones(5, "float32")}
-    found = static.Executor(engine="compiled").run(made, feed, [out])[0]
-    np.testing.assert_allclose(found, 8 * np.tanh(1.0), rtol=1e-6)
+    value = static.Executor(engine="compiled").run(main, feed, [out])[0]
+    np.testing.assert_allclose(value, 8 * np.tanh(1.0), rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:operator py_func")
 def test_a_gradient_is_summed_to_the_shape_that_a_custom_function_returned():
     """The function declares a row for each of the batch, and returns one that is repeated."""
-    found = []
+    results = []
     for engine in ("reference", "compiled"):
-        made = static.Program()
-        with names.guard(), static.program_guard(made, static.Program()):
+        main = static.Program()
+        with names.guard(), static.program_guard(main, static.Program()):
             x = static.data("x", [None, 2])
             x.stop_gradient = False
             y = static.py_func(lambda a: a[:1], x, static.InputSpec([None, 2]), lambda a, y, dy: a * 0 + dy)
             loss = app.sum(app.tanh(y) * x)
             fetch = [loss, *static.gradients(loss, x)]
         feed = {"x": np.array([[0.5, -1], [2, 3], [-0.25, 1]], "float32")}
-        found.append(static.Executor(engine=engine).run(made, feed, fetch))
-    for a, b in zip(*found, strict=True):
+        results.append(static.Executor(engine=engine).run(main, feed, fetch))
+    for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -72,8 +72,8 @@ def one(
 def broadcasting(
     draw: st.DrawFn, count: int = 2, dtypes: Sequence[str] = ANY, ranges: Sequence[tuple[int, int]] = ((-3, 3),) * 3
 ) -> Call:
-    found = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=3))
-    pairs = zip(found.input_shapes, ranges, strict=False)
+    broadcastable = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=3))
+    pairs = zip(broadcastable.input_shapes, ranges, strict=False)
     return Call([numbers(draw, shape, draw(st.sampled_from(dtypes)), *bounds) for shape, bounds in pairs])
 
 

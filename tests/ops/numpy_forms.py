@@ -28,8 +28,8 @@ def summed(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The sum over all that broadcasting `shape` would repeat, by adding one element after another."""
     out = np.zeros(shape, np.float64)
     for place in np.ndindex(x.shape):
-        kept = place[x.ndim - len(shape) :]
-        out[tuple(0 if size == 1 else i for i, size in zip(kept, shape, strict=True))] += x[place]
+        trailing = place[x.ndim - len(shape) :]
+        out[tuple(0 if size == 1 else i for i, size in zip(trailing, shape, strict=True))] += x[place]
     return out
 
 
@@ -76,10 +76,10 @@ def order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
         return np.zeros((), int)
     places = np.empty(x.shape, int)
     lines = np.moveaxis(x, axis, -1)
-    found = np.moveaxis(places, axis, -1)
+    orders = np.moveaxis(places, axis, -1)
     for place in np.ndindex(lines.shape[:-1]):
         line = lines[place].tolist()
-        found[place] = sorted(range(len(line)), key=lambda i, line=line: -line[i] if descending else line[i])
+        orders[place] = sorted(range(len(line)), key=lambda i, line=line: -line[i] if descending else line[i])
     return places
 
 

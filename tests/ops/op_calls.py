@@ -60,7 +60,7 @@ def byte_products(draw: st.DrawFn, takes: Sequence[str]) -> Call:
     dtype = draw(st.sampled_from(["float32", "float64"]))
     transposed = np.zeros((1, size, 64), "uint8")
     transposed[0, :, :rows] = numbers(draw, (size, rows), "uint8")
-    made = {
+    inputs = {
         "data": lambda: numbers(draw, (rows, size), "uint8"),
         "transposed": lambda: transposed,
         "w": lambda: numbers(draw, (size, columns), dtype),
@@ -68,7 +68,7 @@ def byte_products(draw: st.DrawFn, takes: Sequence[str]) -> Call:
         "rate": lambda: numbers(draw, (), dtype),
     }
     attributes = {} if takes == ["data"] else {"scale": 0.5, "shift": -1.0}
-    return Call([made[name]() for name in takes], attributes)
+    return Call([inputs[name]() for name in takes], attributes)
 
 
 @st.composite
@@ -96,7 +96,7 @@ def steps(draw: st.DrawFn, states: Sequence[bool] = (), **attributes: st.SearchS
 
 
 @st.composite
-def made(draw: st.DrawFn, dtypes: Sequence[str] = ANY, **attributes: st.SearchStrategy[Any]) -> Call:
+def creating(draw: st.DrawFn, dtypes: Sequence[str] = ANY, **attributes: st.SearchStrategy[Any]) -> Call:
     settings = {name: draw(strategy) for name, strategy in attributes.items()}
     return Call([], {"shape": draw(shapes), "dtype": draw(st.sampled_from(dtypes)), **settings})
 
@@ -230,11 +230,11 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "one_hot_like": classes(ANY, swapped=True),
     "accuracy": accuracies(),
     # values from nothing
-    "fill_constant": made(value=st.integers(0, 5)),
+    "fill_constant": creating(value=st.integers(0, 5)),
     "assign_value": one().map(listed),
-    "uniform_random": made(FLOATS, min=st.just(-1.0), max=st.just(2.0)),
-    "gaussian_random": made(FLOATS, mean=st.just(1.0), std=st.just(2.0)),
-    "integer_random": made(INTEGERS, low=st.integers(0, 3), high=st.integers(4, 9)),
+    "uniform_random": creating(FLOATS, min=st.just(-1.0), max=st.just(2.0)),
+    "gaussian_random": creating(FLOATS, mean=st.just(1.0), std=st.just(2.0)),
+    "integer_random": creating(INTEGERS, low=st.integers(0, 3), high=st.integers(4, 9)),
     "dropout_mask": one(
         FLOATS,
         p=st.sampled_from([0.0, 0.25, 1.0]),

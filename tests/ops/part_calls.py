@@ -15,14 +15,14 @@ from app.ops.indexing import along, index_items
 
 @st.composite
 def reshaping(draw: st.DrawFn) -> Call:
-    kept = draw(sized(max_dims=2, most=3))
+    leading = draw(sized(max_dims=2, most=3))
     moved = draw(sized(max_dims=2, least=1))
-    x = numbers(draw, (*kept, *moved), draw(st.sampled_from(ANY)))
+    x = numbers(draw, (*leading, *moved), draw(st.sampled_from(ANY)))
     rest = list(draw(st.sampled_from(arrangements(int(np.prod(moved, dtype=int))))))
     if rest and draw(st.booleans()):
         rest[draw(st.integers(0, len(rest) - 1))] = -1
     copied = -1 in rest or draw(st.booleans())
-    return Call([x], {"shape": [*[0 if copied else n for n in kept], *rest]})
+    return Call([x], {"shape": [*[0 if copied else n for n in leading], *rest]})
 
 
 def arrangements(count: int) -> list[list[int]]:
@@ -148,14 +148,14 @@ def putting_items(draw: st.DrawFn) -> Call:
 
 def np_items(call: Call) -> tuple[Any, ...]:
     """The index of NumPy that the items of a call, whose arrays come after the first value, stand for."""
-    found: list[Any] = []
+    index: list[Any] = []
     for item in call.attributes["items"]:
         if isinstance(item, tuple) and item[0] == "along":
             places = [np.arange(n) for n in call.inputs[1].shape]
             grid = np.meshgrid(*places, indexing="ij")
             return tuple(call.inputs[1] if axis == item[1] else grid[axis] for axis in range(len(grid)))
         if isinstance(item, tuple):
-            found.append(call.inputs[1 + item[1]] if item[0] == "array" else slice(*item[1:]))
+            index.append(call.inputs[1 + item[1]] if item[0] == "array" else slice(*item[1:]))
         else:
-            found.append(Ellipsis if item == "..." else item)
-    return tuple(found)
+            index.append(Ellipsis if item == "..." else item)
+    return tuple(index)

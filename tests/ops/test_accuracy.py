@@ -23,35 +23,35 @@ NOT_HERE = {"floor_divide", "increment", "isclose", "remainder", "where"}
 def numbers(dtype: str, sparse: int) -> np.ndarray:
     """Every finite number of half precision; of single precision one of many, and grids about 0. Or one of `sparse`."""
     if dtype == "float16":
-        found = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
+        values = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
     else:
         every = np.arange(0, 2**32, 4093, dtype=np.uint64).astype(np.uint32).view(np.float32)
-        found = np.concatenate([every, np.linspace(-110, 110, 200_003), np.linspace(-1, 1, 200_003)]).astype("float32")
-    return found[np.isfinite(found)][::sparse]
+        values = np.concatenate([every, np.linspace(-110, 110, 200_003), np.linspace(-1, 1, 200_003)]).astype("float32")
+    return values[np.isfinite(values)][::sparse]
 
 
 def inputs_of(row: Row, dtype: str, sparse: int) -> list[np.ndarray]:
     x = numbers(dtype, sparse)
-    found = [x]
+    arrays = [x]
     if len(row.slopes) > 1:
         near = np.where(np.arange(x.size) % 2, x, np.random.default_rng(1).uniform(0, 1, x.size)).astype(dtype)
-        found = [np.random.default_rng(seed).permutation(near) for seed in range(len(row.slopes))]
-    inside = np.broadcast_to(row.domain(*(v.astype(np.float64) for v in found)), x.shape)
-    return [v[inside] for v in found]
+        arrays = [np.random.default_rng(seed).permutation(near) for seed in range(len(row.slopes))]
+    inside = np.broadcast_to(row.domain(*(v.astype(np.float64) for v in arrays)), x.shape)
+    return [v[inside] for v in arrays]
 
 
-def off_by(found: np.ndarray, formula: Formula, inputs: Sequence[np.ndarray], near: Any) -> np.ndarray:
+def off_by(values: np.ndarray, formula: Formula, inputs: Sequence[np.ndarray], near: Any) -> np.ndarray:
     """By how many units each number is off; infinity is the number after the largest."""
     right = np.asarray(formula(*(v.astype(np.float64) for v in inputs)), np.float64)
-    info = np.finfo(found.dtype)
+    info = np.finfo(values.dtype)
     after = 2.0**info.maxexp
-    there = ~np.isnan(right)
-    np.testing.assert_array_equal(np.isnan(found), ~there)
-    right, mine = (np.clip(each, -after, after) for each in (right, found.astype(np.float64)))
+    is_number = ~np.isnan(right)
+    np.testing.assert_array_equal(np.isnan(values), ~is_number)
+    right, actual = (np.clip(each, -after, after) for each in (right, values.astype(np.float64)))
     size = np.maximum(np.abs(right), near(*inputs) if callable(near) else near)
     exponent = np.clip(np.frexp(size)[1] - 1, info.minexp, info.maxexp - 1)
     unit = np.ldexp(1.0, exponent - info.nmant)
-    return np.where(there, np.abs(mine - right) / unit, 0)
+    return np.where(is_number, np.abs(actual - right) / unit, 0)
 
 
 def results(row: Row, inputs: Sequence[np.ndarray], engine: str) -> list[np.ndarray]:
@@ -78,11 +78,13 @@ def assert_within_bounds(name: str, dtype: str, engine: str, sparse: int) -> Non
     checks += [
         ("slope", s, formula, row.slope_bound, row.slope_near) for s, formula in zip(slopes, row.slopes, strict=True)
     ]
-    for what, found, formula, bound, near in checks:
-        off = off_by(found, formula, inputs, near)
+    for what, values, formula, bound, near in checks:
+        off = off_by(values, formula, inputs, near)
         worst = int(np.argmax(off))
         at = ", ".join(str(v[worst]) for v in inputs)
-        assert off[worst] <= bound, f"{what} of {name} at {at} in {dtype} is {found[worst]}: {off[worst]:.4g} units off"
+        assert off[worst] <= bound, (
+            f"{what} of {name} at {at} in {dtype} is {values[worst]}: {off[worst]:.4g} units off"
+        )
 
 
 def test_every_elementwise_operator_with_a_gradient_has_a_row():

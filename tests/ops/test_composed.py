@@ -92,15 +92,15 @@ def test_every_composed_function_is_in_the_table():
 @pytest.mark.parametrize("name", EVERY)
 def test_numbers_agree_with_numpy_in_both_modes_and_gradients_with_finite_differences(name: str):
     function, expected, arrays = EVERY[name]
-    wanted = np.asarray(expected(*arrays))
-    found = function(*map(to_tensor, arrays)).numpy()
+    right = np.asarray(expected(*arrays))
+    eager = function(*map(to_tensor, arrays)).numpy()
     program = static.Program()
     with static.program_guard(program, static.Program()):
         result = function(*(static.data(f"x{i}", a.shape, a.dtype.name) for i, a in enumerate(arrays)))
     (run,) = static.Executor().run(program, {f"x{i}": a for i, a in enumerate(arrays)}, [result])
-    for numbers in (found, run):
-        assert numbers.shape == wanted.shape
-        np.testing.assert_allclose(numbers, wanted, rtol=1e-12, atol=1e-12)
+    for numbers in (eager, run):
+        assert numbers.shape == right.shape
+        np.testing.assert_allclose(numbers, right, rtol=1e-12, atol=1e-12)
     if name in CASES and np.all(np.abs(arrays[0]) < 1e100):
         assert gradcheck(function, [to_tensor(a, stop_gradient=False) for a in arrays])
 
@@ -113,9 +113,9 @@ def test_numbers_agree_with_numpy_in_both_modes_and_gradients_with_finite_differ
 def test_a_reduction_over_an_empty_list_of_axes_is_one_over_all(name: str, axis: Any):
     reduce = getattr(app, name)
     x = app.to_tensor(X, stop_gradient=False)
-    kept = reduce(x, axis=axis, keepdim=True)
-    assert (reduce(x, axis=axis).shape, kept.shape) == ([], [1, 1])
-    np.testing.assert_array_equal(kept.numpy(), [[reduce(x).numpy()]])
+    reduced = reduce(x, axis=axis, keepdim=True)
+    assert (reduce(x, axis=axis).shape, reduced.shape) == ([], [1, 1])
+    np.testing.assert_array_equal(reduced.numpy(), [[reduce(x).numpy()]])
     assert reduce(static.data("x", X.shape, "float64"), axis=axis).shape == ()
 
 
@@ -146,9 +146,9 @@ def test_a_column_of_indices_gathers_as_a_list_of_them():
 def test_bounds_of_whole_numbers_are_whole():
     x = to_tensor([0, 1, 3])
     assert app.clip(x, 1.0, 2.0).tolist() == [1, 1, 2]
-    told = r"bounds of int64 are whole numbers, found 0\.5; write x\.astype\('float32'\) first"
+    message = r"bounds of int64 are whole numbers, found 0\.5; write x\.astype\('float32'\) first"
     for clip in (lambda: app.clip(x, 0.5, 2.5), lambda: app.jit.to_static(lambda x: x.clip(max=0.5))(x)):
-        with pytest.raises(DtypeError, match=told):
+        with pytest.raises(DtypeError, match=message):
             clip()
     assert app.clip(x.astype("float32"), 0.5, 2.5).tolist() == [0.5, 1.0, 2.5]
 

@@ -32,8 +32,8 @@ def expected_type(left: str, right: str) -> str:
 @pytest.mark.parametrize(("left", "right"), [*itertools.product(NAMES, NAMES)])
 def test_the_common_type_of_two_values(left: str, right: str):
     x, y, expected = app.ones([2], left), app.ones([2], right), expected_type(left, right)
-    found = [x + y, x * y, app.maximum(x, y), app.where(x > 0, x, y), app.concat([x, y]), x[0] + y[0]]
-    assert [v.dtype for v in found] == [expected] * 6
+    results = [x + y, x * y, app.maximum(x, y), app.where(x > 0, x, y), app.concat([x, y]), x[0] + y[0]]
+    assert [v.dtype for v in results] == [expected] * 6
     assert result_type([x, y]) == expected
 
 
@@ -65,23 +65,23 @@ def test_a_value_without_axes_counts_as_a_number_as_in_paddle_and_pytorch(axes: 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("value", [True, 2, 2.5, np.bool_(True), np.int8(2), np.int64(2), np.float32(2), np.float64(2)])
 def test_a_number_changes_only_the_kind_of_a_tensor(dtype: str, value: Any):
-    result = dtype
+    expected = dtype
     if isinstance(value, (float, np.floating)) and dtype in WHOLE:
-        result = "float32"
+        expected = "float32"
     elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype == "bool":
-        result = np.asarray(value).dtype.name
+        expected = np.asarray(value).dtype.name
     of_python = isinstance(value, (int, float))  # as np.float64 is; other numbers of NumPy count as tensors do
     for x in (app.ones([2], dtype), app.ones([], dtype))[: 1 + of_python]:
-        found = [x * value, value * x, app.maximum(x, value)]
-        assert [v.dtype for v in found] == [result] * 3
-        assert all(isinstance(v, app.Tensor) for v in found)
+        results = [x * value, value * x, app.maximum(x, value)]
+        assert [v.dtype for v in results] == [expected] * 3
+        assert all(isinstance(v, app.Tensor) for v in results)
 
 
 def test_numbers_alone_have_the_default_types():
     assert [result_type(some) for some in ([1, 2.5], [True, 2], [sys.maxsize])] == ["float32", "int64", "int64"]
     chosen = to_tensor([True, False])
-    found = [app.where(chosen, x, y).dtype for x, y in ((1.0, 0.0), (1, 0), (1, 0.5))]
-    assert found == ["float32", "int64", "float32"]
+    types = [app.where(chosen, x, y).dtype for x, y in ((1.0, 0.0), (1, 0), (1, 0.5))]
+    assert types == ["float32", "int64", "float32"]
     assert (app.ones([1], "int8") * 0.5).tolist() == [0.5]
 
 
@@ -90,8 +90,8 @@ def test_a_gradient_has_the_type_of_its_value():
     x = to_tensor([1.0, 3.0], "float32", stop_gradient=False)
     y = to_tensor([1.0, 1.0], "float64", stop_gradient=False)
     (x * scale * y).sum().backward()
-    found = [(v.grad.dtype, v.grad.tolist()) for v in (scale, x, y)]
-    assert found == [("float64", 4.0), ("float32", [2.0, 2.0]), ("float64", [2.0, 6.0])]
+    gradients = [(v.grad.dtype, v.grad.tolist()) for v in (scale, x, y)]
+    assert gradients == [("float64", 4.0), ("float32", [2.0, 2.0]), ("float64", [2.0, 6.0])]
 
 
 # Functions

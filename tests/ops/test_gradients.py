@@ -39,13 +39,13 @@ def of_one(x: np.ndarray = X, **attributes: Any) -> list[Call]:
 
 def of_images(name: str, *settings: dict[str, Any], filters: Any = FILTERS, places: str = "xw") -> list[Call]:
     """Calls of an operator on images, on the weight, and on what another one gives of them."""
-    made = []
+    calls = []
     for setting in settings:
         weight = filters[:, :1] if setting.get("groups") else filters
-        given = {"x": IMAGES, "w": weight}
+        inputs = {"x": IMAGES, "w": weight}
         y = REGISTRY[name](*([IMAGES, weight] if name == "conv2d" else [IMAGES]), **setting)
-        made.append(Call([{**given, "y": np.cos(np.asarray(y) * 9)}[place] for place in places], setting))
-    return made
+        calls.append(Call([{**inputs, "y": np.cos(np.asarray(y) * 9)}[place] for place in places], setting))
+    return calls
 
 
 def of_two(x: np.ndarray = X, y: np.ndarray = Y) -> list[Call]:
@@ -184,11 +184,11 @@ def gradient_of(function: Function) -> Function:
 
     def gradients(*tensors: Tensor) -> list[Tensor]:
         results = [r for r in function(*tensors) if not r.stop_gradient]
-        wanted = [t for t in tensors if not t.stop_gradient]
+        inputs = [t for t in tensors if not t.stop_gradient]
         if not results:
-            return [app.zeros_like(t) for t in wanted]
-        found = grad(results, wanted, [Tensor(w) for w in weights_of(results)], create_graph=True, allow_unused=True)
-        return [app.zeros_like(t) if g is None else g for t, g in zip(wanted, found, strict=True)]
+            return [app.zeros_like(t) for t in inputs]
+        slopes = grad(results, inputs, [Tensor(w) for w in weights_of(results)], create_graph=True, allow_unused=True)
+        return [app.zeros_like(t) if g is None else g for t, g in zip(inputs, slopes, strict=True)]
 
     return gradients
 
@@ -216,21 +216,21 @@ def assert_gradient(function: Function, arrays: Sequence[np.ndarray], step: floa
 
     A single wrong element shows: a direction moves every element of every input, each by another number.
     """
-    found = [g.numpy() for g in gradient_of(function)(*tensors_of(arrays))]
-    wanted = [x for x in arrays if x.dtype == "float64"]
-    assert [(g.dtype, g.shape) for g in found] == [(x.dtype, x.shape) for x in wanted]
+    gradients = [g.numpy() for g in gradient_of(function)(*tensors_of(arrays))]
+    inputs = [x for x in arrays if x.dtype == "float64"]
+    assert [(g.dtype, g.shape) for g in gradients] == [(x.dtype, x.shape) for x in inputs]
     for seed in range(2):
         random = np.random.default_rng(seed)
-        moves = [random.uniform(0.5, 1.5, x.shape) * random.choice([-1, 1], x.shape) for x in wanted]
+        moves = [random.uniform(0.5, 1.5, x.shape) * random.choice([-1, 1], x.shape) for x in inputs]
 
         def moved(by: float, moves: Sequence[np.ndarray] = moves) -> float:
             remaining = iter(moves)
             return total(function, [x + by * next(remaining) if x.dtype == "float64" else x for x in arrays])
 
-        products = np.concatenate([np.ravel(g * move) for g, move in zip(found, moves, strict=True)])
+        products = np.concatenate([np.ravel(g * move) for g, move in zip(gradients, moves, strict=True)])
         near = 1e-8 + 1e-6 * np.abs(products).sum()
         slope = (moved(step) - moved(-step)) / (2 * step)
-        assert products.sum() == pytest.approx(slope, rel=0, abs=near), (arrays, found)
+        assert products.sum() == pytest.approx(slope, rel=0, abs=near), (arrays, gradients)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -294,15 +294,15 @@ EDGES = [
 def test_powers_at_the_edges(engine: str):
     x, y, along_x, along_y = map(np.array, zip(*EDGES, strict=True))
     tensors = [to_tensor(x, stop_gradient=False), to_tensor(y, stop_gradient=False)]
-    found = [np.asarray(g) for g in grad((tensors[0] ** tensors[1]).sum(), tensors)]
+    gradients = [np.asarray(g) for g in grad((tensors[0] ** tensors[1]).sum(), tensors)]
     program = static.Program()
     with static.program_guard(program, static.Program()):
         variables = [static.data(name, [None], "float64") for name in "xy"]
         for variable in variables:
             variable.stop_gradient = False
         fetch = static.gradients((variables[0] ** variables[1]).sum(), variables)
-    found += static.Executor(engine=engine).run(program, {"x": x, "y": y}, fetch)
-    for number, slopes in enumerate(found):
+    gradients += static.Executor(engine=engine).run(program, {"x": x, "y": y}, fetch)
+    for number, slopes in enumerate(gradients):
         np.testing.assert_allclose(slopes, (along_x, along_y)[number % 2], rtol=1e-12, err_msg=str(number))
 
 

@@ -56,8 +56,8 @@ def results_are_as_inferred_and_as_eager_ones(name: str, call: Call, data: Any) 
     results = run(program, call, variables)
     for variable, result in zip(variables, results, strict=True):
         unknown = -1 if name in SIZED_BY_NUMBERS else None
-        known = tuple(-1 if said == unknown else n for said, n in zip(variable.shape, result.shape, strict=True))
-        assert (variable.shape, variable.dtype) == (known, result.dtype.name)
+        expected = tuple(-1 if size == unknown else n for size, n in zip(variable.shape, result.shape, strict=True))
+        assert (variable.shape, variable.dtype) == (expected, result.dtype.name)
     if name not in RANDOM:
         eager = applied(REGISTRY[name], [to_tensor(x) for x in call.inputs], dict(call.attributes))
         for tensor, value in zip(eager, results, strict=True):
@@ -81,7 +81,7 @@ def inference_of_unknown_sizes_agrees_with_any_size(name: str, call: Call, data:
         raise
     for variable, value in zip(variables, run(program, call, variables), strict=True):
         assert len(variable.shape) == value.ndim
-        assert all(said in (-1, n) for said, n in zip(variable.shape, value.shape, strict=True)), variable
+        assert all(size in (-1, n) for size, n in zip(variable.shape, value.shape, strict=True)), variable
         assert variable.dtype == value.dtype.name
 
 
@@ -104,17 +104,17 @@ def what_follows_from_a_named_size_holds_for_every_number(name: str, call: Call,
         return [spec.shape for spec in definition.infer_outputs(specs, attributes)]
 
     try:
-        found = inferred(n)
+        symbolic = inferred(n)
     except AppError:
         return  # what the shape is hangs on the number
-    if any(isinstance(size, int) and size == -1 for shape in found for size in shape):
+    if any(isinstance(size, int) and size == -1 for shape in symbolic for size in shape):
         return
     for number in (0, 1, 2, 3, 7, hidden):
         try:
             expected = inferred(number)
         except AppError:
             continue
-        assert [tuple(s if isinstance(s, int) else s.at(n=number) for s in shape) for shape in found] == expected
+        assert [tuple(s if isinstance(s, int) else s.at(n=number) for s in shape) for shape in symbolic] == expected
 
 
 def the_same_element_types_are_refused_eagerly_as_in_a_program(name: str, call: Call, data: Any) -> None:
@@ -126,8 +126,8 @@ def the_same_element_types_are_refused_eagerly_as_in_a_program(name: str, call: 
     for types in (mixed, *((dtype,) * len(call.inputs) for dtype in alike)):
         inputs = [x.astype(dtype) for x, dtype in zip(call.inputs, types, strict=True)]
         expected = outcome(lambda inputs=inputs: declared(definition, Call(inputs, call.attributes))[1])
-        found = outcome(lambda inputs=inputs: applied(definition, [to_tensor(x) for x in inputs], call.attributes))
-        assert found in (expected, "other"), types  # other: such as an index that is out of range after the cast
+        eager = outcome(lambda inputs=inputs: applied(definition, [to_tensor(x) for x in inputs], call.attributes))
+        assert eager in (expected, "other"), types  # other: such as an index that is out of range after the cast
 
 
 def outcome(apply: Callable[[], Any]) -> Any:
@@ -142,9 +142,9 @@ def outcome(apply: Callable[[], Any]) -> Any:
 
 def numbers_are_those_of_numpy(name: str, call: Call, data: Any) -> None:
     if name in NUMPY:
-        found = applied(REGISTRY[name], [to_tensor(x) for x in call.inputs], call.attributes)
+        results = applied(REGISTRY[name], [to_tensor(x) for x in call.inputs], call.attributes)
         expected = NUMPY[name](*REGISTRY[name].prepared(call.inputs), **call.attributes)
-        assert_same(found, [np.asarray(x) for x in (expected if isinstance(expected, tuple) else (expected,))])
+        assert_same(results, [np.asarray(x) for x in (expected if isinstance(expected, tuple) else (expected,))])
 
 
 FACTS = [

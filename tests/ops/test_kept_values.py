@@ -32,14 +32,14 @@ OF_FLOATS: list[Change] = [
 OF_OTHERS: list[Change] = [lambda x: np.flip(x), lambda x: x * 0, lambda x: ~x if x.dtype == bool else x * 0 + 1]
 
 
-def values_of(call: Call, wanted: int) -> list[Any]:
-    return [app.to_tensor(np.array(x), stop_gradient=place != wanted) for place, x in enumerate(call.inputs)]
+def values_of(call: Call, target: int) -> list[Any]:
+    return [app.to_tensor(np.array(x), stop_gradient=place != target) for place, x in enumerate(call.inputs)]
 
 
-def gradient(name: str, call: Call, wanted: int, change: Callable[[list[Any]], None]) -> Any:
-    """The gradient of input `wanted`, where values of the call are changed before the backward pass."""
+def gradient(name: str, call: Call, target: int, change: Callable[[list[Any]], None]) -> Any:
+    """The gradient of input `target`, where values of the call are changed before the backward pass."""
     definition = REGISTRY[name.strip()]
-    inputs = values_of(call, wanted)
+    inputs = values_of(call, target)
     attributes = definition._bind_attributes((), dict(call.attributes))
     result = apply(definition, inputs, attributes)
     outputs = list(result) if isinstance(result, tuple) else [result]
@@ -49,8 +49,8 @@ def gradient(name: str, call: Call, wanted: int, change: Callable[[list[Any]], N
         return None
     random = np.random.default_rng(2)
     starts = [app.to_tensor(random.uniform(0.5, 1.5, out.shape)) for out in ends]
-    found = app.grad(ends, [inputs[wanted]], starts, allow_unused=True)[0]
-    return None if found is None else found.numpy()
+    slope = app.grad(ends, [inputs[target]], starts, allow_unused=True)[0]
+    return None if slope is None else slope.numpy()
 
 
 def silently(place: int, how: Change) -> Callable[[list[Any]], None]:
@@ -69,22 +69,22 @@ def in_place(place: int) -> Callable[[list[Any]], None]:
     return change
 
 
-def is_needed(name: str, call: Call, wanted: int, place: int, expected: np.ndarray) -> bool:
+def is_needed(name: str, call: Call, target: int, place: int, expected: np.ndarray) -> bool:
     """Whether the gradient is another one, or none, where the numbers of a value are others in the backward pass."""
-    dtype = values_of(call, wanted)[place].dtype if place < len(call.inputs) else "float64"
+    dtype = values_of(call, target)[place].dtype if place < len(call.inputs) else "float64"
     for how in OF_FLOATS if dtype.startswith("float") else OF_OTHERS:
         try:
-            found = gradient(name, call, wanted, silently(place, how))
+            changed = gradient(name, call, target, silently(place, how))
         except (app.errors.AppError, np.linalg.LinAlgError, ValueError, IndexError):
             return True
-        if found is None or not np.array_equal(found, expected, equal_nan=True):
+        if changed is None or not np.array_equal(changed, expected, equal_nan=True):
             return True
     return False
 
 
-def is_refused(name: str, call: Call, wanted: int, place: int) -> bool:
+def is_refused(name: str, call: Call, target: int, place: int) -> bool:
     try:
-        gradient(name, call, wanted, in_place(place))
+        gradient(name, call, target, in_place(place))
     except InPlaceError:
         return True
     return False
@@ -99,14 +99,14 @@ def test_exactly_the_values_that_a_gradient_needs_must_not_change(name: str):
         warnings.simplefilter("ignore")
         for call in [*CASES[name], *EQUAL.get(name, [])]:
             inputs = len(call.inputs)
-            for wanted in range(inputs):
-                expected = gradient(name, call, wanted, lambda values: None)
+            for target in range(inputs):
+                expected = gradient(name, call, target, lambda values: None)
                 if expected is None:
                     continue
                 for place in range(inputs + len(definition.outputs)):
-                    needs = is_needed(name, call, wanted, place, expected)
-                    refuses = is_refused(name, call, wanted, place)
-                    assert refuses or not needs, f"{call} needs value {place} for the gradient of {wanted}"
-                    needed |= {(wanted, place)} if needs else set()
-                    refused |= {(wanted, place)} if refuses else set()
-    assert refused == needed, f"needed: {sorted(needed)}, refused: {sorted(refused)} (wanted, changed)"
+                    needs = is_needed(name, call, target, place, expected)
+                    refuses = is_refused(name, call, target, place)
+                    assert refuses or not needs, f"{call} needs value {place} for the gradient of {target}"
+                    needed |= {(target, place)} if needs else set()
+                    refused |= {(target, place)} if refuses else set()
+    assert refused == needed, f"needed: {sorted(needed)}, refused: {sorted(refused)} (target, changed)"

@@ -40,21 +40,21 @@ def results_of(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str
 def one_by_one(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], outs: list[Spec]) -> list[Any]:
     """What the function of an elementwise form gives for each element."""
     lowering, arrays = definition.lowering, [np.empty(spec.shape, spec.dtype) for spec in outs]
-    taken = inputs if lowering.takes is None else [inputs[i] for i in lowering.takes]
-    spread = [np.broadcast_to(x, outs[0].shape) for x in taken]
-    whole = lowering.integers is not None and taken[0].dtype.kind in "iu"
+    operands = inputs if lowering.takes is None else [inputs[i] for i in lowering.takes]
+    spread = [np.broadcast_to(x, outs[0].shape) for x in operands]
+    whole = lowering.integers is not None and operands[0].dtype.kind in "iu"
     function = lowering.integers if whole else lowering.function
     for place in np.ndindex(outs[0].shape):
-        found = function(*(x[place] for x in spread), *(attributes.values() if lowering.settings else ()))
-        for array, number in zip(arrays, found if isinstance(found, tuple) else (found,), strict=True):
+        numbers = function(*(x[place] for x in spread), *(attributes.values() if lowering.settings else ()))
+        for array, number in zip(arrays, numbers if isinstance(numbers, tuple) else (numbers,), strict=True):
             array[place] = number.astype(array.dtype) if whole else number  # as compiled code does, without a check
     return arrays
 
 
-def assert_same(found: list[Any], expected: list[np.ndarray]) -> None:
-    for mine, theirs in zip(found, expected, strict=True):
-        near = NEAR.get(np.asarray(mine).dtype.name, 0)
-        np.testing.assert_allclose(mine, theirs, rtol=near, atol=near)
+def assert_same(results: list[Any], expected: list[np.ndarray]) -> None:
+    for result, right in zip(results, expected, strict=True):
+        near = NEAR.get(np.asarray(result).dtype.name, 0)
+        np.testing.assert_allclose(result, right, rtol=near, atol=near)
 
 
 SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adam", "rmsprop"}
@@ -77,15 +77,15 @@ def test_elementwise_beyond_the_finite(name: str, dtype: str):
 
 @pytest.mark.slow
 def test_compiled_functions_of_one_value_agree_with_eager_ones_at_special_values_and_in_the_sign_of_zero():
-    x, given = static.data("x", list(NOT_FINITE.shape)), NOT_FINITE.astype("float32")
+    x, array = static.data("x", list(NOT_FINITE.shape)), NOT_FINITE.astype("float32")
     names = [n for n in names_of(Elementwise) if len(REGISTRY[n].inputs) == 1 and n not in SHAPES_AND_STEPS | OF_BITS]
-    made = [REGISTRY[name](x) for name in names]
-    found = static.Executor(engine="compiled").run(feed={"x": given}, fetch_list=made)
-    for name, mine in zip(names, found, strict=True):
-        theirs = REGISTRY[name](app.to_tensor(given)).numpy()
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6, err_msg=name)
-        numbers = ~np.isnan(theirs)
-        np.testing.assert_array_equal(np.signbit(mine[numbers]), np.signbit(theirs[numbers]), err_msg=name)
+    outputs = [REGISTRY[name](x) for name in names]
+    results = static.Executor(engine="compiled").run(feed={"x": array}, fetch_list=outputs)
+    for name, result in zip(names, results, strict=True):
+        expected = REGISTRY[name](app.to_tensor(array)).numpy()
+        np.testing.assert_allclose(result, expected, rtol=1e-6, err_msg=name)
+        numbers = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(result[numbers]), np.signbit(expected[numbers]), err_msg=name)
 
 
 def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], out: Spec) -> np.ndarray:
@@ -108,8 +108,8 @@ def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, An
 def test_reduction_beyond_the_finite(name: str, row: list[float]):
     x = np.array([row, row[::-1]], "float32")
     settings: dict[str, Any] = {"sum_to": {"shape": (2, 1)}, "sum_like": {}}.get(name, {"axis": 1})
-    given = [x, np.zeros((2, 1), "float32")] if name == "sum_like" else [x]
-    inputs, attributes, (out,) = prepared(REGISTRY[name], Call(given, settings))
+    arrays = [x, np.zeros((2, 1), "float32")] if name == "sum_like" else [x]
+    inputs, attributes, (out,) = prepared(REGISTRY[name], Call(arrays, settings))
     assert_same([folded(REGISTRY[name], inputs, attributes, out)], results_of(REGISTRY[name], inputs, attributes))
 
 
@@ -121,17 +121,17 @@ def the_compiled_form_computes_what_the_kernel_computes(name: str, call: Call, d
     inputs, attributes, outs = prepared(definition, call)
     match definition.lowering:
         case Elementwise():
-            found = one_by_one(definition, inputs, attributes, outs)
+            results = one_by_one(definition, inputs, attributes, outs)
         case Constant(value=value):
-            found = [np.full(outs[0].shape, value(attributes), outs[0].dtype)]
+            results = [np.full(outs[0].shape, value(attributes), outs[0].dtype)]
         case Reduction():
-            found = [folded(definition, inputs, attributes, outs[0])]
+            results = [folded(definition, inputs, attributes, outs[0])]
         case Filling(fits=fits):
             if not fits(attributes, inputs[0].ndim):
                 return
-            found = [np.empty(spec.shape, spec.dtype) for spec in outs]
-            assert definition.lowering.function(*inputs, *found, *attributes.values())
-    assert_same(found, results_of(definition, inputs, attributes))
+            results = [np.empty(spec.shape, spec.dtype) for spec in outs]
+            assert definition.lowering.function(*inputs, *results, *attributes.values())
+    assert_same(results, results_of(definition, inputs, attributes))
 
 
 @pytest.mark.parametrize("labels", [[-1, 0], [0, 3], [1, 255], [0], [0, 0, 0]], ids=str)

@@ -108,14 +108,14 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[Any], Any], str]]] = {
 """By the type of the error: calls on a matrix of 2 x 3 floats, and a part of the message of each."""
 
 
-@pytest.mark.parametrize(("kind", "call", "told"), [(kind, *row) for kind, rows in ERRORS.items() for row in rows])
-def test_wrong_calls_are_errors(value: Callable[[Any], Any], kind: Any, call: Callable[..., Any], told: str):
-    assert told in message(kind, lambda: call(value(X)))
+@pytest.mark.parametrize(("kind", "call", "expected"), [(kind, *row) for kind, rows in ERRORS.items() for row in rows])
+def test_wrong_calls_are_errors(value: Callable[[Any], Any], kind: Any, call: Callable[..., Any], expected: str):
+    assert expected in message(kind, lambda: call(value(X)))
 
 
 @pytest.mark.parametrize("operator", OF_LABELS)
 @pytest.mark.parametrize(
-    ("scores", "labels", "told"),
+    ("scores", "labels", "expected"),
     [
         (X[0], LABELS, "of (float64[3], int64[2]): expected shape [examples, classes], found"),
         (X, LABELS[:1], "of (float64[2, 3], int64[1]): 2 examples, but 1 labels"),
@@ -123,9 +123,9 @@ def test_wrong_calls_are_errors(value: Callable[[Any], Any], kind: Any, call: Ca
         (X, np.array(1), "of (float64[2, 3], int64[]): labels must have shape [n] or [n, 1], found []"),
     ],
 )
-def test_labels_of_a_wrong_shape_are_errors(value: Any, operator: str, scores: Any, labels: np.ndarray, told: str):
+def test_labels_of_a_wrong_shape_are_errors(value: Any, operator: str, scores: Any, labels: np.ndarray, expected: str):
     call = REGISTRY[operator]
-    assert message(ShapeError, lambda: call(value(scores), value(labels))).startswith(f"operator {operator} {told}")
+    assert message(ShapeError, lambda: call(value(scores), value(labels))).startswith(f"operator {operator} {expected}")
 
 
 @pytest.mark.parametrize("operator", [*OF_LABELS, "one_hot_like"])
@@ -136,9 +136,9 @@ def test_the_number_of_labels_is_checked_when_a_program_runs(operator: str, coun
         result = REGISTRY[operator](*((label, x) if operator == "one_hot_like" else (x, label)))
         result = result[0] if isinstance(result, tuple) else result
         feed = {"x": np.zeros((3, 3), "float32"), "label": np.zeros(count, "int64")}
-        told = message(ShapeError, lambda: static.Executor().run(result.program, feed, [result]))
-    assert told.endswith(f": 3 examples, but {count} labels")
-    assert told.startswith(f"operator {operator} of (")
+        error = message(ShapeError, lambda: static.Executor().run(result.program, feed, [result]))
+    assert error.endswith(f": 3 examples, but {count} labels")
+    assert error.startswith(f"operator {operator} of (")
 
 
 # Numbers that only a run tells
@@ -148,15 +148,15 @@ OUT_OF_RANGE = "of (float64[2, 3], int64[2]): labels must be in 0..2, found"
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         *((lambda name=n: REGISTRY[name](T, to_tensor([0, 3])), f"{n} {OUT_OF_RANGE} 0..3") for n in OF_LABELS),
         *((lambda name=n: REGISTRY[name](T, to_tensor([-1, 2])), f"{n} {OUT_OF_RANGE} -1..2") for n in OF_LABELS),
         (lambda: T[to_tensor([0, 5])], "gather of (float64[2, 3], int64[2]) failed: IndexError: index 5 is out of"),
     ],
 )
-def test_numbers_out_of_range_are_errors(call: Callable[[], Any], told: str):
-    assert message(OperatorError, call).startswith(f"operator {told}")
+def test_numbers_out_of_range_are_errors(call: Callable[[], Any], expected: str):
+    assert message(OperatorError, call).startswith(f"operator {expected}")
 
 
 # Python's operators, and Programs
@@ -177,23 +177,23 @@ def test_a_tensor_and_a_variable_do_not_mix():
 def test_a_size_that_decides_the_rank_or_the_length_must_be_known():
     x = static.data("x", [-1, 1])
     assert x.squeeze(axis=1).shape == (-1,)
-    for call, told in (
+    for call, expected in (
         (x.squeeze, "operator squeeze of (float32[-1, 1]): axis 0 has an unknown size"),
         (lambda: len(x), "the length is not known before the Program runs"),
         (lambda: list(x), "the length is not known before the Program runs"),
     ):
-        assert message(ShapeError, call).startswith(told)
+        assert message(ShapeError, call).startswith(expected)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("add", "expected inputs of one element type, found float32 and float64"),
         ("concat", "expected one element type, found float32, float64"),
     ],
 )
-def test_an_operator_that_is_appended_to_a_block_does_not_convert_its_inputs(name: str, told: str):
+def test_an_operator_that_is_appended_to_a_block_does_not_convert_its_inputs(name: str, expected: str):
     inputs = [static.data(kind, [2], kind) for kind in ("float32", "float64")]
     block = static.default_main_program().global_block()
-    with pytest.raises(DtypeError, match=rf"operator {name} of \(float32\[2\], float64\[2\]\): {told}"):
+    with pytest.raises(DtypeError, match=rf"operator {name} of \(float32\[2\], float64\[2\]\): {expected}"):
         block.append_op(REGISTRY[name], inputs, {})

@@ -56,8 +56,8 @@ def test_the_length_of_a_slice_agrees_with_a_list(item: slice):
         size = length_of_slice(base, item)
         for rows in range(8):
             actual = base.at(n=rows)
-            found = size if isinstance(size, int) else size.at(n=rows)
-            assert found == len(range(actual)[item]), (str(base), str(size), rows)
+            length = size if isinstance(size, int) else size.at(n=rows)
+            assert length == len(range(actual)[item]), (str(base), str(size), rows)
 
 
 def test_arithmetic_of_sizes_agrees_with_numbers():
@@ -67,12 +67,12 @@ def test_arithmetic_of_sizes_agrees_with_numbers():
         pairs = [(n, rows), (m, columns), (3, 3), (1, 1)]
         for _ in range(6):
             (a, x), (b, y) = random.choice(pairs), random.choice(pairs)
-            made = [(a + b, x + y), (a * b, x * y), (smaller(a, b), min(x, y)), (larger(a, b), max(x, y))]
-            made.append((quotient(a, 3), x // 3))
+            candidates = [(a + b, x + y), (a * b, x * y), (smaller(a, b), min(x, y)), (larger(a, b), max(x, y))]
+            candidates.append((quotient(a, 3), x // 3))
             if y > 0 and b != 0:
-                made.append((quotient(a * b, b), x))
-            made.append((larger(a - b, 0), max(x - y, 0)))
-            pairs.append(random.choice(made))
+                candidates.append((quotient(a * b, b), x))
+            candidates.append((larger(a - b, 0), max(x - y, 0)))
+            pairs.append(random.choice(candidates))
         size, number = pairs[-1]
         assert (size if isinstance(size, int) else size.at(n=rows, m=columns)) == number, str(size)
         assert least(size) <= number

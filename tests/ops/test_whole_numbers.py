@@ -66,18 +66,18 @@ def test_every_operator_at_the_ends_of_every_type(engine: str, types: Sequence[s
                 expected.append((f"{dtype} {name}", numpy_s(x)))
             fetch.append(floats.astype(dtype))
             expected.append((f"{dtype} of floats", FLOATS.astype(dtype)))
-    found = static.Executor(engine=engine).run(program, feed, fetch)
-    for mine, (name, right) in zip(found, expected, strict=True):
-        assert mine.dtype == right.dtype, name
-        np.testing.assert_array_equal(mine, right, err_msg=name)
+    results = static.Executor(engine=engine).run(program, feed, fetch)
+    for result, (name, right) in zip(results, expected, strict=True):
+        assert result.dtype == right.dtype, name
+        np.testing.assert_array_equal(result, right, err_msg=name)
 
 
 def run(engine: str, shape: list[int | None], dtype: str, function: Callable[[Any], Any], x: Any) -> np.ndarray:
     program = static.Program()
     with static.program_guard(program, static.Program()):
         out = function(static.data("x", shape, dtype))
-    found: np.ndarray = static.Executor(engine=engine).run(program, {"x": x}, [out])[0]
-    return found
+    result: np.ndarray = static.Executor(engine=engine).run(program, {"x": x}, [out])[0]
+    return result
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])

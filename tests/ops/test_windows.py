@@ -45,15 +45,15 @@ def convolved(x: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, dila
 def spans(size: int, axis: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool) -> list[tuple[int, int, int]]:
     """Where each window along an axis begins and ends, and how many elements it covers with the padding's."""
     before, after = padding_along(padding, axis, size, stride[axis], kernel[axis])
-    found = []
+    windows = []
     for start in range(-before, size, stride[axis]):
         stop = start + kernel[axis]
         if stop > size + after and not (ceil_mode and padding != "same"):
             break
-        found.append((max(start, 0), min(stop, size), min(stop, size + after) - start))
+        windows.append((max(start, 0), min(stop, size), min(stop, size + after) - start))
         if stop >= size + after:
             break
-    return found
+    return windows
 
 
 def pooled(x: np.ndarray, mean: bool, exclusive: bool = True, **windows: Any) -> np.ndarray:
@@ -67,17 +67,17 @@ def pooled(x: np.ndarray, mean: bool, exclusive: bool = True, **windows: Any) ->
     return y
 
 
-def assert_near(found: np.ndarray, expected: np.ndarray, dtype: Any, near: dict[str, float]) -> None:
-    assert (found.dtype, found.shape) == (dtype, expected.shape)
-    np.testing.assert_allclose(found.astype("float64"), expected, rtol=near[dtype.name], atol=near[dtype.name])
+def assert_near(actual: np.ndarray, expected: np.ndarray, dtype: Any, near: dict[str, float]) -> None:
+    assert (actual.dtype, actual.shape) == (dtype, expected.shape)
+    np.testing.assert_allclose(actual.astype("float64"), expected, rtol=near[dtype.name], atol=near[dtype.name])
 
 
 @settings(max_examples=60, deadline=None)
 @given(call=convolving())
 def test_a_convolution_is_the_sum_of_products_of_each_window(call: Any):
-    found, dtype = conv2d.kernel(*call.inputs, **call.attributes), call.inputs[0].dtype
+    result, dtype = conv2d.kernel(*call.inputs, **call.attributes), call.inputs[0].dtype
     near = {"float16": 0.1, "float32": 1e-4, "float64": 1e-10}
-    assert_near(found, convolved(*call.inputs, **call.attributes), dtype, near)
+    assert_near(result, convolved(*call.inputs, **call.attributes), dtype, near)
 
 
 @settings(max_examples=40, deadline=None)
@@ -101,8 +101,8 @@ def test_pooling_gives_the_maximum_or_the_mean_of_each_window(operator: Any):
     @given(call=pooling(mean=mean))
     def check(call: Any) -> None:
         (x,) = call.inputs
-        found, expected = operator.kernel(x, **call.attributes), pooled(x, mean, **call.attributes)
-        assert_near(found, expected, x.dtype, near if mean else dict.fromkeys(near, 0.0))
+        result, expected = operator.kernel(x, **call.attributes), pooled(x, mean, **call.attributes)
+        assert_near(result, expected, x.dtype, near if mean else dict.fromkeys(near, 0.0))
 
     check()
 
@@ -128,12 +128,12 @@ def test_the_gradient_of_a_weight_is_the_same_every_time():
 
 def test_inference_computes_with_sizes_that_only_a_run_tells():
     n, h = named_size("n"), named_size("h")
-    (found,) = conv2d.infer_outputs(
+    (spec,) = conv2d.infer_outputs(
         [Spec((n, 3, h, -1), "float32"), Spec((8, 3, 5, 5), "float32")],
         {**conv2d.attributes, "stride": (2, 1), "padding": ((2, 2), (0, 0))},
     )
-    assert found.shape[:2] == (n, 8)
-    assert (found.shape[2].at(h=28), found.shape[3]) == (14, -1)
+    assert spec.shape[:2] == (n, 8)
+    assert (spec.shape[2].at(h=28), spec.shape[3]) == (14, -1)
 
 
 def gradient(x: Any, **settings: Any) -> Any:
@@ -193,9 +193,9 @@ ERRORS: dict[type[OperatorError], list[tuple[Callable[[], Any], str]]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "call", "told"), [(kind, *row) for kind, rows in ERRORS.items() for row in rows])
-def test_wrong_arguments_are_errors(kind: type[OperatorError], call: Callable[[], Any], told: str):
+@pytest.mark.parametrize(("kind", "call", "message"), [(kind, *row) for kind, rows in ERRORS.items() for row in rows])
+def test_wrong_arguments_are_errors(kind: type[OperatorError], call: Callable[[], Any], message: str):
     with pytest.raises(kind) as caught:
         call()
     assert type(caught.value) is kind
-    assert told in str(caught.value)
+    assert message in str(caught.value)

@@ -32,18 +32,18 @@ def agree(
 
     If it is the generated source that is tested, it runs as plain Python, which takes less time than to compile it.
     """
-    found = []
+    results = []
     for engine in (ReferenceEngine(), CompiledEngine() if compiles else PlainEngine(shards=2)):
         scope, executor = static.Scope(), static.Executor()
         app.seed(1)
         executor.run(static.default_startup_program(), scope=scope)
         executor._engine = engine
-        found.append([executor.run(feed=feed, fetch_list=fetch, scope=scope) for feed in feeds])
-    for expected, mine in zip(*found, strict=True):
-        for a, b in zip(mine, expected, strict=True):
+        results.append([executor.run(feed=feed, fetch_list=fetch, scope=scope) for feed in feeds])
+    for expected, actual in zip(*results, strict=True):
+        for a, b in zip(actual, expected, strict=True):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
-    return found[1][-1]
+    return results[1][-1]
 
 
 def agree_with_any_threads(train: Callable[[str], dict[str, np.ndarray]], atol: float) -> None:
@@ -52,8 +52,8 @@ def agree_with_any_threads(train: Callable[[str], dict[str, np.ndarray]], atol: 
     for threads in (1, 2, 3):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Worth, "threads", lambda worth, n, most, threads=threads: threads)
-            found = train("compiled")
+            values = train("compiled")
         for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=0, atol=atol, err_msg=name)
-        bits.add(tuple(found[name].tobytes() for name in sorted(found)))
+            np.testing.assert_allclose(values[name], value, rtol=0, atol=atol, err_msg=name)
+        bits.add(tuple(values[name].tobytes() for name in sorted(values)))
     assert len(bits) == 1

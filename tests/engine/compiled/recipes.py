@@ -141,7 +141,7 @@ class Built:
     program: static.Program
     startup: static.Program
     fetch: list[str]
-    kept: list[Step] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     """The steps that fitted."""
     seen: list[np.ndarray] = field(default_factory=list)
     """What taps have seen."""
@@ -162,13 +162,13 @@ def build(recipe: Recipe) -> Built:
     built = Built(recipe, program, startup, [])
     with names.guard(), static.program_guard(program, startup):
         block = program.global_block()
-        known: dict[str, Any] = {
+        variables: dict[str, Any] = {
             name: block.create_parameter(name, shape, recipe.dtype) for name, shape in PARAMETERS.items()
         }
-        known["x"] = static.data("x", [None, COLUMNS], recipe.dtype)
-        known["image"] = static.data("image", [None, COLUMNS], "uint8")
+        variables["x"] = static.data("x", [None, COLUMNS], recipe.dtype)
+        variables["image"] = static.data("image", [None, COLUMNS], "uint8")
         label = static.data("label", [None, 1], "int64")
-        values = inputs(known, recipe.dtype)
+        values = inputs(variables, recipe.dtype)
         tried = inputs({k: app.to_tensor(v) for k, v in {**start(recipe), **batch(recipe, 0, 4)}.items()}, recipe.dtype)
         for index, step in enumerate(recipe.steps):
             before = len(block.ops)
@@ -180,7 +180,7 @@ def build(recipe: Recipe) -> Built:
             if value.shape not in SHAPES:
                 del block.ops[before:]
                 continue
-            built.kept.append(step)
+            built.steps.append(step)
             values.append(value)
             tried.append(tensor)
             if index in recipe.taps:
@@ -214,7 +214,7 @@ def run_eagerly(built: Built, batches: Sequence[dict[str, np.ndarray]]) -> dict[
         values = inputs(
             {**parameters, "x": app.to_tensor(feed["x"]), "image": app.to_tensor(feed["image"])}, recipe.dtype
         )
-        for step in built.kept:
+        for step in built.steps:
             values.append(step.apply(values))
         loss = loss_of(recipe, values, built.rows, app.to_tensor(feed["label"]))
         loss.backward()

@@ -47,10 +47,12 @@ def first_values() -> static.Scope:
     return scope
 
 
-def train(made: dict[str, Any], batches: Any, fetch: Any, engine: str = "compiled") -> tuple[list[Any], dict[str, Any]]:
+def train(
+    model: dict[str, Any], batches: Any, fetch: Any, engine: str = "compiled"
+) -> tuple[list[Any], dict[str, Any]]:
     scope = first_values()
     executor = static.Executor(engine=engine)
-    values = executor.train_from_dataset(made["program"], batches, ["x", "label"], fetch, scope=scope)
+    values = executor.train_from_dataset(model["program"], batches, ["x", "label"], fetch, scope=scope)
     return values, scope.values
 
 
@@ -58,11 +60,11 @@ def batches(size: int = 8, count: int = 20) -> Batches:
     return Batches(IMAGES, LABELS, ORDER[:count], size)
 
 
-def close(mine: Any, expected: Any) -> None:
-    if isinstance(mine, dict):
-        assert mine.keys() == expected.keys()
-        mine, expected = mine.values(), [expected[name] for name in mine]
-    for a, b in zip(mine, expected, strict=True):
+def close(actual: Any, expected: Any) -> None:
+    if isinstance(actual, dict):
+        assert actual.keys() == expected.keys()
+        actual, expected = actual.values(), [expected[name] for name in actual]
+    for a, b in zip(actual, expected, strict=True):
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
@@ -71,26 +73,26 @@ def close(mine: Any, expected: Any) -> None:
 
 
 def test_many_batches_in_one_call_equal_single_batches_and_the_reference_engine():
-    made = network()
-    many, after = train(made, batches(), made["fetch"])
-    single, after_single = train(made, list(batches()), made["fetch"])
-    expected, after_reference = train(made, batches(), made["fetch"], engine="reference")
+    model = network()
+    many, after = train(model, batches(), model["fetch"])
+    single, after_single = train(model, list(batches()), model["fetch"])
+    expected, after_reference = train(model, batches(), model["fetch"], engine="reference")
     assert many[0].shape == (3,)
-    for found, state in ((single, after_single), (expected, after_reference)):
-        close(many, found)
+    for values, state in ((single, after_single), (expected, after_reference)):
+        close(many, values)
         close(after, state)
     lying = replace(batches(), order=None)  # in the order that the data lies in
-    close(train(made, lying, made["fetch"])[0], train(made, lying, made["fetch"], "reference")[0])
+    close(train(model, lying, model["fetch"])[0], train(model, lying, model["fetch"], "reference")[0])
 
 
 @pytest.mark.parametrize("order", [[3, -1, 0], [0, 1, 20]])
 def test_rows_that_the_data_do_not_have_are_never_read(order: list[int]):
     changed = Batches(IMAGES, LABELS, np.array([0, 1, 2]), 2)
     changed.order[:] = order  # after the check of Batches
-    made, results = network(), []
+    model, results = network(), []
     for engine in ("reference", "compiled"):
         try:
-            results.append(train(made, changed, made["fetch"], engine)[0])
+            results.append(train(model, changed, model["fetch"], engine)[0])
         except IndexError as error:
             results.append(str(error))
     if order[1] < 0:  # counts from the end, as in NumPy
@@ -100,24 +102,24 @@ def test_rows_that_the_data_do_not_have_are_never_read(order: list[int]):
 
 
 def test_the_last_batch_and_batches_of_another_size_do_not_compile_again(monkeypatch: pytest.MonkeyPatch):
-    made = network()
-    train(made, batches(), made["fetch"])
-    names = [made["loss"].name, "fc_0.b_0"]
-    native = compile_program(made["program"], names)
+    model = network()
+    train(model, batches(), model["fetch"])
+    names = [model["loss"].name, "fc_0.b_0"]
+    native = compile_program(model["program"], names)
     monkeypatch.setattr(objects, "compiled", None)
     for size in (1, 3, 20, 100):
-        train(made, batches(size), made["fetch"])
-        train(made, list(batches(size)), made["fetch"])
-    assert compile_program(made["program"], names) is native
+        train(model, batches(size), model["fetch"])
+        train(model, list(batches(size)), model["fetch"])
+    assert compile_program(model["program"], names) is native
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_fetched_rows_are_a_list_of_batches_and_no_data_give_no_batches(engine: str):
-    made = network()
-    (losses, _, _, logits, *_), _ = train(made, batches(), made["every"], engine)
+    model = network()
+    (losses, _, _, logits, *_), _ = train(model, batches(), model["every"], engine)
     assert losses.shape == (3,)
     assert [v.shape for v in logits] == [(8, 3), (8, 3), (4, 3)]
-    values, after = train(made, batches(count=0), made["fetch"], engine)
+    values, after = train(model, batches(count=0), model["fetch"], engine)
     assert [len(v) for v in values] == [0, 0]
     close(after, first_values().values)
 
@@ -126,24 +128,24 @@ def test_data_of_a_fixed_size_is_fed_batch_by_batch():
     x = static.data("x", [4, 6], "uint8")
     label = static.data("label", [4, 1], "int64")
     total = app.sum(x.astype("float32")) + app.sum(label.astype("float32"))
-    made = {"program": static.default_main_program()}
-    mine, _ = train(made, batches(4), [total])
-    expected, _ = train(made, batches(4), [total], engine="reference")
-    close(mine, expected)
+    model = {"program": static.default_main_program()}
+    actual, _ = train(model, batches(4), [total])
+    expected, _ = train(model, batches(4), [total], engine="reference")
+    close(actual, expected)
 
 
 # --- Fetches ---
 
 
 def test_several_fetch_lists_and_programs_share_one_scope():
-    made = network()
-    test, feed = made["program"].clone(for_test=True), {"x": IMAGES, "label": LABELS}
+    model = network()
+    test, feed = model["program"].clone(for_test=True), {"x": IMAGES, "label": LABELS}
     results = []
     for engine in ("reference", "compiled"):
         scope, executor, seen = first_values(), static.Executor(engine=engine), []
-        for fetch in ([], made["every"]):
-            seen += executor.run(made["program"], feed, fetch, scope=scope)
-            seen += executor.run(test, feed, [made["loss"]], scope=scope)
+        for fetch in ([], model["every"]):
+            seen += executor.run(model["program"], feed, fetch, scope=scope)
+            seen += executor.run(test, feed, [model["loss"]], scope=scope)
         results.append(seen)
     close(results[1], results[0])
 
@@ -155,8 +157,8 @@ def test_a_parameter_that_the_program_does_not_use_and_data_of_a_fixed_shape():
     scope = static.Scope()
     scope.values["alone"] = np.array([1, 2], "float32")
     feed = {"x": np.ones((4, 6), "float32"), "fixed": np.arange(6, dtype="float32")}
-    found = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y, "alone", "fixed"], scope=scope)
-    close(found, [4 * np.tanh(np.arange(6)), [1, 2], np.arange(6)])
+    values = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y, "alone", "fixed"], scope=scope)
+    close(values, [4 * np.tanh(np.arange(6)), [1, 2], np.arange(6)])
 
 
 # --- Threads ---
@@ -165,15 +167,15 @@ def test_a_parameter_that_the_program_does_not_use_and_data_of_a_fixed_shape():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(blas, "threads", lambda: threads)
-    made = network()
+    model = network()
     wrong = LABELS.copy()
     wrong[ORDER[[0, 7]]] = 3  # one in the share of each thread
     bad = Batches(IMAGES, wrong, ORDER, 8)
     scope = first_values()
     with pytest.raises(OperatorError, match="operator softmax_with_cross_entropy: labels must be valid classes"):
-        static.Executor(engine="compiled").train_from_dataset(made["program"], bad, ["x", "label"], scope=scope)
+        static.Executor(engine="compiled").train_from_dataset(model["program"], bad, ["x", "label"], scope=scope)
     close(scope.values, first_values().values)
-    assert np.isfinite(train(made, batches(), made["fetch"])[0][0]).all()
+    assert np.isfinite(train(model, batches(), model["fetch"])[0][0]).all()
 
 
 @njit
@@ -213,11 +215,11 @@ def test_an_error_of_a_numba_function_ends_every_thread_and_names_the_operator(
 
 
 def test_a_parameter_of_another_shape_than_declared_is_an_error():
-    made = network()
+    model = network()
     scope = first_values()
     scope.values["fc_0.w_0"] = np.ones((2, 2), "float32")
     with pytest.raises(ShapeError, match=r"fc_0.w_0 is declared with shape \[6, 40\], but has \[2, 2\]"):
-        static.Executor(engine="compiled").run(made["program"], {"x": IMAGES, "label": LABELS}, scope=scope)
+        static.Executor(engine="compiled").run(model["program"], {"x": IMAGES, "label": LABELS}, scope=scope)
 
 
 # --- Values that are no ordinary numbers ---
@@ -229,10 +231,10 @@ line = app.custom_op(elementwise=True, name="line")(lambda x, slope=2.0: x * slo
 
 def of_numbers(x: Any) -> list[Any]:
     """Of NaN and infinities, and with settings that are not finite."""
-    made = [app.max(x), app.min(x, axis=0), app.clip(x, -np.inf, 0.5)]
+    results = [app.max(x), app.min(x, axis=0), app.clip(x, -np.inf, 0.5)]
     for setting in (np.inf, -np.inf, np.nan):
-        made += [line(x, float(setting)), app.full_like(x, fill_value=float(setting))]
-    return made
+        results += [line(x, float(setting)), app.full_like(x, fill_value=float(setting))]
+    return results
 
 
 def of_truth(x: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from app.graph.scope import Scope
 
 
 def lowered(keep: set[str]) -> Lowered:
-    low = lower(optimise(static.default_main_program(), set(keep), PASSES), keep, lambda op, known: "")
+    low = lower(optimise(static.default_main_program(), set(keep), PASSES), keep, lambda op, _: "")
     schedule(low)
     return low
 
@@ -72,7 +72,7 @@ def test_memory_that_another_thread_may_use_inside_a_branch_is_not_overwritten()
     h = static.nn.cond(app.max(w) > 0.0, lambda: app.sum(app.tanh(x) @ v, axis=1), lambda: app.sum(x, axis=1))
     y = app.exp(w)
     # in this order, without barriers
-    low = lower(static.default_main_program(), {h.name, y.name}, lambda op, known: "")
+    low = lower(static.default_main_program(), {h.name, y.name}, lambda op, _: "")
     plan = plan_buffers(low, {h.name, y.name})
     (branch,) = (step for step in low.steps if step.bodies)
     inside = {plan.place[name] for part in branch.everything for name in part.allocated if name in plan.place}

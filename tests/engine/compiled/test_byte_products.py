@@ -51,24 +51,24 @@ def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: 
     gradient, step = (
         function(byte_products.transposed_product_code("made", columns, lanes, adds), target) for adds in (False, True)
     )
-    found = []
+    results = []
     for parts in (1, 2, 3):
         out, transposed = np.full((rows, columns), np.nan, np.float32), np.full((-(-rows // 64), size, 64), 7, np.uint8)
-        made, changed = np.full((size, columns), np.nan, np.float32), w.copy()
+        dw, changed = np.full((size, columns), np.nan, np.float32), w.copy()
         for first, last in in_parts(rows, parts):
             product(data, order, first, last, SCALE, SHIFT, w, out)
         for first, last in in_parts(size, parts):
             turn(data, order, rows, first, last, transposed)
-            gradient(transposed, size, rows, first, last, 1.0, SCALE, SHIFT, y, made)
+            gradient(transposed, size, rows, first, last, 1.0, SCALE, SHIFT, y, dw)
             step(transposed, size, rows, first, last, -0.5, SCALE, SHIFT, y, changed)
-        found.append([out, transposed, made, changed])
+        results.append([out, transposed, dw, changed])
         whole = transposed.transpose(0, 2, 1).reshape(-1, size)
         np.testing.assert_array_equal(whole[:rows], data[order])
         np.testing.assert_allclose(out, x @ w, rtol=0, atol=3e-6 * size)
-        np.testing.assert_allclose(made, x.T @ y, rtol=0, atol=3e-6 * rows + 1e-5)
+        np.testing.assert_allclose(dw, x.T @ y, rtol=0, atol=3e-6 * rows + 1e-5)
         np.testing.assert_allclose(changed, w - 0.5 * (x.T @ y), rtol=0, atol=3e-6 * rows + 1e-5)
-    for others in found[1:]:
-        assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
+    for others in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], others, strict=True))
 
 
 @pytest.mark.skipif("x86" not in vector_functions.machine().triple, reason="these are processors of one family")
@@ -120,8 +120,8 @@ def network(optimizer: str, shape: Sequence[int] = (70,), columns: int = 24, lay
     return startup, main, loss
 
 
-def trained(made: tuple[Any, Any, Any], data: Batches, **settings: Any) -> dict[str, np.ndarray]:
-    startup, main, loss = made
+def trained(model: tuple[Any, Any, Any], data: Batches, **settings: Any) -> dict[str, np.ndarray]:
+    startup, main, loss = model
     scope, executor = Scope(), Executor(**{"engine": "compiled", **settings})
     executor.run(startup, scope=scope)
     losses = executor.train_from_dataset(main, data, ["image", "label"], [loss], scope)
@@ -142,30 +142,30 @@ def batches(density: float, shape: Sequence[int] = (70,), count: int = 150, size
     ],
 )
 def test_engines_agree_on_sparse_bytes_and_threads_change_no_bit(optimizer: str, densities: Sequence[float]):
-    made = network(optimizer)
+    model = network(optimizer)
     for density in densities:
         data = batches(density)
-        agree_with_any_threads(lambda engine, data=data: trained(made, data, engine=engine), atol=3e-5)
-    native = compile_program(made[1], [made[2].name], sparse=True)
+        agree_with_any_threads(lambda engine, data=data: trained(model, data, engine=engine), atol=3e-5)
+    native = compile_program(model[1], [model[2].name], sparse=True)
     assert native.is_sparse
     steps = sum("same call" in step.verdict and "bytes" in step.verdict for step in native.lowered.steps)
     assert steps == (optimizer == "sgd")
 
 
 def test_images_with_rows_and_columns_in_a_network_of_many_functions_that_keeps_its_gradient():
-    made, data = network("momentum", (9, 11), 33, layers=3), batches(0.2, (9, 11))
-    native = compile_program(made[1], [made[2].name], sparse=True)
+    model, data = network("momentum", (9, 11), 33, layers=3), batches(0.2, (9, 11))
+    native = compile_program(model[1], [model[2].name], sparse=True)
     assert native.is_sparse
     assert len(native.source.parts) > 1
-    agree_with_any_threads(lambda engine: trained(made, data, engine=engine), atol=3e-5)
+    agree_with_any_threads(lambda engine: trained(model, data, engine=engine), atol=3e-5)
 
 
 def test_dense_data_and_sparse_false_give_the_bits_of_full_products(monkeypatch: pytest.MonkeyPatch):
-    made, data = network("sgd"), batches(0.2)
-    sparse, full = trained(made, data), trained(made, data, sparse=False)
+    model, data = network("sgd"), batches(0.2)
+    sparse, full = trained(model, data), trained(model, data, sparse=False)
     assert any(sparse[name].tobytes() != full[name].tobytes() for name in full)
     monkeypatch.setattr("app.engine.compiled.engine.MOST_SET", 0.0)
-    dense = trained(made, data)
+    dense = trained(model, data)
     assert all(dense[name].tobytes() == full[name].tobytes() for name in full)
 
 

@@ -87,7 +87,7 @@ def start(folder: Path) -> forked.Command:
     return forked.start(["network.py"], cwd=folder, env={**os.environ, "OPSMITH_CACHE": str(folder / "kept")})
 
 
-def told(out: str) -> tuple[float, int, str]:
+def read_output(out: str) -> tuple[float, int, str]:
     """What the network computed, whether its code came from disk, and the key of its source."""
     value, hits, key, _ = out.split()
     return float(value), int(hits), key
@@ -97,7 +97,7 @@ def finish(process: forked.Command) -> tuple[float, int, str]:
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     assert out.split()[-1] == "False"  # SciPy takes longer to load than some programs to compile
-    return told(out)
+    return read_output(out)
 
 
 def test_processes_share_compiled_code_until_the_source_is_edited(
@@ -111,7 +111,7 @@ def test_processes_share_compiled_code_until_the_source_is_edited(
     monkeypatch.syspath_prepend(folder)
     runpy.run_path(str(folder / "network.py"), run_name="__main__")  # in this process, whose hashes have another seed
     monkeypatch.delitem(sys.modules, "helpers")
-    assert told(capsys.readouterr().out) == (value, 1, first)
+    assert read_output(capsys.readouterr().out) == (value, 1, first)
     assert not list((folder / "kept").glob("*.tmp"))
 
     helpers = folder / "helpers.py"
@@ -137,9 +137,9 @@ def test_the_number_of_files_is_bounded_and_recently_used_files_stay(tmp_path: P
         cache.keep(f"program_{number}.bin", b"code")
         os.utime(tmp_path / f"program_{number}.bin", (number, number))
         assert cache.read("program_0.bin") == b"code"
-    kept = list(tmp_path.glob("program_*.bin"))
-    assert len(kept) == 3
-    assert tmp_path / "program_0.bin" in kept
+    paths = list(tmp_path.glob("program_*.bin"))
+    assert len(paths) == 3
+    assert tmp_path / "program_0.bin" in paths
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_another_library_cpu_or_code_generator_is_another_file(name: str, change
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(cache_folder, "_noted", set())
@@ -185,20 +185,20 @@ def run_network() -> None:
     np.testing.assert_array_equal(value, np.full((2, 6), 2))
 
 
-def note_of(kept: Path) -> Path:
+def note_of(cache_path: Path) -> Path:
     cache._notes.clear()  # as in another process
     assert cache.remembered("a key", lambda: ["", [1]]) == ["", [1]]
-    (path,) = kept.glob("note_*.txt")
+    (path,) = cache_path.glob("note_*.txt")
     return path
 
 
-def test_a_note_is_read_once_in_a_process(kept: Path):
-    note_of(kept).unlink()
+def test_a_note_is_read_once_in_a_process(cache_path: Path):
+    note_of(cache_path).unlink()
     assert cache.remembered("a key", Mock(side_effect=AssertionError)) == ["", [1]]
 
 
 def raising(error: Exception, cause: Exception | None) -> Any:
-    def refuse(*given: Any) -> Any:
+    def refuse(*arguments: Any) -> Any:
         raise error from cause
 
     return refuse
@@ -216,7 +216,7 @@ def raising(error: Exception, cause: Exception | None) -> Any:
     ],
 )
 def test_only_a_refusal_by_numba_itself_is_kept(
-    kind: str, error: Exception, cause: Any, is_kept: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, error: Exception, cause: Any, is_kept: bool, cache_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def plus_one(x):
         return x + 1
@@ -236,18 +236,18 @@ def test_only_a_refusal_by_numba_itself_is_kept(
 
 
 @pytest.mark.parametrize("damage", [lambda c: b'["x"]', lambda c: c.replace(b"1", b"2"), *DAMAGES, lambda c: b"\xff"])
-def test_a_damaged_note_is_made_anew(damage: Any, kept: Path, capsys: pytest.CaptureFixture[str]):
-    note = note_of(kept)
+def test_a_damaged_note_is_made_anew(damage: Any, cache_path: Path, capsys: pytest.CaptureFixture[str]):
+    note = note_of(cache_path)
     content = note.read_bytes()
     note.write_bytes(damage(content))
-    assert note_of(kept).read_bytes() == content
+    assert note_of(cache_path).read_bytes() == content
     assert capsys.readouterr().err == ""
 
 
-def test_damaged_files_of_a_program_are_compiled_anew(kept: Path):
+def test_damaged_files_of_a_program_are_compiled_anew(cache_path: Path):
     damaged = {}
     run_network()
-    for path in kept.rglob("*"):
+    for path in cache_path.rglob("*"):
         if path.suffix in (".bin", ".txt"):
             damaged[path] = flipped(path.read_bytes())
             path.write_bytes(damaged[path])
@@ -258,13 +258,13 @@ def test_damaged_files_of_a_program_are_compiled_anew(kept: Path):
         assert not path.name.startswith("program_") or path.read_bytes() != content
 
 
-def test_code_is_not_kept_where_a_folder_has_the_name_of_a_file(kept: Path, capsys: pytest.CaptureFixture[str]):
-    note = note_of(kept)
+def test_code_is_not_kept_where_a_folder_has_the_name_of_a_file(cache_path: Path, capsys: pytest.CaptureFixture[str]):
+    note = note_of(cache_path)
     note.unlink()
     note.mkdir()
-    note_of(kept)
+    note_of(cache_path)
     run_network()
-    (program,) = kept.glob("program_*.bin")
+    (program,) = cache_path.glob("program_*.bin")
     program.unlink()
     program.mkdir()
     native_code._loaded.clear()
@@ -276,33 +276,33 @@ def test_code_is_not_kept_where_a_folder_has_the_name_of_a_file(kept: Path, caps
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
-        ("a file in its place", r"OPSMITH_CACHE={kept} is not a writable folder.*"),
-        ("a full disk", r"{kept}/note_\w+\.txt: No space left on device"),
-        ("removed meanwhile", r"{kept}/note_\w+\.txt: No such file or directory"),
+        ("a file in its place", r"OPSMITH_CACHE={cache_path} is not a writable folder.*"),
+        ("a full disk", r"{cache_path}/note_\w+\.txt: No space left on device"),
+        ("removed meanwhile", r"{cache_path}/note_\w+\.txt: No such file or directory"),
     ],
 )
 def test_a_folder_that_cannot_be_written_is_noted_once(
-    problem: str, reason: str, kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    problem: str, reason: str, cache_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     if problem == "a file in its place":
-        kept.write_text("a file")
+        cache_path.write_text("a file")
     else:
         monkeypatch.setattr(cache_folder, "_usable", lambda path: True)  # it was a moment ago
     if problem == "a full disk":
-        kept.mkdir()
+        cache_path.mkdir()
         monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
     assert cache.remembered("key", lambda: 5) == 5
     run_network()
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {reason.format(kept=kept)}", line)
+    assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {reason.format(cache_path=cache_path)}", line)
 
 
-def test_the_folder_of_another_user_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
-    assert cache_folder.folder() == kept
-    assert kept.stat().st_mode & 0o777 == 0o700
-    kept.chmod(0o777)
-    assert cache_folder.folder() == kept
-    assert kept.stat().st_mode & 0o777 == 0o755
+def test_the_folder_of_another_user_is_not_used(cache_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert cache_folder.folder() == cache_path
+    assert cache_path.stat().st_mode & 0o777 == 0o700
+    cache_path.chmod(0o777)
+    assert cache_folder.folder() == cache_path
+    assert cache_path.stat().st_mode & 0o777 == 0o755
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert cache_folder.folder() is None
 
@@ -312,9 +312,9 @@ def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fstat = os.fstat
 
     def about(handle: int) -> os.stat_result:
-        found = list(fstat(handle))
-        found[4] += 1
-        return os.stat_result(found)
+        status = list(fstat(handle))
+        status[4] += 1
+        return os.stat_result(status)
 
     monkeypatch.setattr(os, "fstat", about)
 
@@ -336,15 +336,15 @@ def linked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["another user's", "a link", "the group may write", "all may write", "the group may write to the folder"],
 )
 def test_a_file_that_another_user_may_have_written_is_never_read(
-    place: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+    place: Any, cache_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     cache.keep("program_1.bin", b"code")
     assert cache.read("program_1.bin") == b"code"
     with monkeypatch.context() as patch:
-        place(kept / "program_1.bin", patch)
+        place(cache_path / "program_1.bin", patch)
         assert cache.read("program_1.bin") is None
     cache.keep("program_1.bin", b"other")  # takes its place
-    kept.chmod(0o700)
+    cache_path.chmod(0o700)
     assert cache.read("program_1.bin") == b"other"
 
 
@@ -357,15 +357,15 @@ def test_a_relative_path_in_the_environment_puts_no_code_into_the_working_folder
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in names:
         monkeypatch.setenv(name, "relative")
-    found = files.user_cache()
-    assert found == (None if "HOME" in names else tmp_path / "home/.cache/opsmith")
+    path = files.user_cache()
+    assert path == (None if "HOME" in names else tmp_path / "home/.cache/opsmith")
     assert not list(tmp_path.iterdir())
 
 
 # --- Fingerprints ---
 
 
-def made(factor: Any) -> Any:
+def times(factor: Any) -> Any:
     def function(x: Any, y: int = 1) -> Any:
         return x * factor
 
@@ -403,7 +403,7 @@ def overloaded(factor: int) -> Any:
     def function(x: Any) -> Any:
         return x
 
-    overload(function)(lambda x: made(factor))
+    overload(function)(lambda x: times(factor))
     return function
 
 
@@ -423,13 +423,13 @@ AROUND += [AROUND, {"a": AROUND}]
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (made(made(1)), made(made(2))),
-        (made({"a": made(1)}), made({"a": made(2)})),
-        (made((1, 23)), made((12, 3))),
+        (times(times(1)), times(times(2))),
+        (times({"a": times(1)}), times({"a": times(2)})),
+        (times((1, 23)), times((12, 3))),
         (defaults(1), defaults(2)),
-        (njit(made(1)), njit(made(1), fastmath=True)),
-        (njit(fastmath={"nnan"})(made(1)), njit(fastmath={"ninf"})(made(1))),
-        (njit(locals={"z": types.float32})(made(1)), njit(locals={"z": types.float64})(made(1))),
+        (njit(times(1)), njit(times(1), fastmath=True)),
+        (njit(fastmath={"nnan"})(times(1)), njit(fastmath={"ninf"})(times(1))),
+        (njit(locals={"z": types.float32})(times(1)), njit(locals={"z": types.float64})(times(1))),
         (with_two, with_others),
         (C_LIBRARY.sin, C_LIBRARY.cos),
         (overloaded(1), overloaded(2)),
@@ -450,9 +450,9 @@ AROUND += [AROUND, {"a": AROUND}]
         (np.exp, np.sin),
         (partial(max, 1), partial(max, 2)),
         (partial(max, 1), partial(min, 1)),
-        (made(1).__get__(1), made(2).__get__(1)),
+        (times(1).__get__(1), times(2).__get__(1)),
         (types.float32, types.float64),
-        (vectorize(made(1)), vectorize(made(2))),
+        (vectorize(times(1)), vectorize(times(2))),
         (stencil(of_two), stencil(of_three)),
         (stencil(of_two), stencil(of_two, cval=1.0)),
         ("ab", b"ab"),
@@ -463,15 +463,15 @@ AROUND += [AROUND, {"a": AROUND}]
     ],
 )
 def test_fingerprints_depend_on_the_content_of_what_numba_freezes(one: Any, other: Any):
-    assert fingerprint(made(one)) != fingerprint(made(other))
+    assert fingerprint(times(one)) != fingerprint(times(other))
     same = copy.deepcopy(one) if isinstance(one, (np.ndarray, tuple, set, list)) else one
-    assert fingerprint(made(one)) == fingerprint(made(same))
+    assert fingerprint(times(one)) == fingerprint(times(same))
 
 
 @pytest.mark.parametrize("compiled", [njit, lambda signature: vectorize([signature])], ids=["njit", "vectorize"])
 def test_fingerprints_depend_on_the_types_that_a_function_was_compiled_for(compiled: Any):
     whole, real, same = (compiled(f"{dtype}(float64)")(half) for dtype in ("int64", "float64", "int64"))
-    assert fingerprint(made(whole)) == fingerprint(made(same)) != fingerprint(made(real))
+    assert fingerprint(times(whole)) == fingerprint(times(same)) != fingerprint(times(real))
 
 
 def test_fingerprints_depend_on_the_type_of_what_cannot_be_frozen():
@@ -480,15 +480,15 @@ def test_fingerprints_depend_on_the_type_of_what_cannot_be_frozen():
         (np.random.default_rng(0), np.random.default_rng(1)),
         (os.environ, os.environ.__class__.__new__(os.environ.__class__)),
     ):
-        assert fingerprint(made(one)) == fingerprint(made(other))
+        assert fingerprint(times(one)) == fingerprint(times(other))
 
 
 @pytest.mark.parametrize("name", ["code", "numbers", "my_ops"])
 def test_functions_of_a_file_count_by_their_content_whatever_its_name(name: str):
     def hashed(factor: int) -> str:
-        found: dict[str, Any] = {"__name__": name}
-        exec(compile(f"def function(x): return x * {factor}", f"/home/somebody/{name}.py", "exec"), found)
-        return fingerprint(found["function"])
+        namespace: dict[str, Any] = {"__name__": name}
+        exec(compile(f"def function(x): return x * {factor}", f"/home/somebody/{name}.py", "exec"), namespace)
+        return fingerprint(namespace["function"])
 
     assert hashed(2) == hashed(2) != hashed(3)
 
@@ -499,21 +499,21 @@ def test_fingerprints_depend_on_helpers_in_modules_of_any_depth(call: str, monke
         package, sub = ModuleType("deep_pkg"), ModuleType("deep_pkg.sub")
         package.sub = sub
         exec(f"def helper(x): return x * {factor}\nclass Kind: helper = staticmethod(helper)", vars(sub))
-        found: dict[str, Any] = {"deep_pkg": package, "sub": sub}
-        exec(f"def function(x): return {call}", found)
-        return fingerprint(found["function"])
+        namespace: dict[str, Any] = {"deep_pkg": package, "sub": sub}
+        exec(f"def function(x): return {call}", namespace)
+        return fingerprint(namespace["function"])
 
     assert hashed(2) == hashed(2) != hashed(3)
 
 
-def test_a_network_that_is_built_again_is_not_compiled_again(kept: Path):
+def test_a_network_that_is_built_again_is_not_compiled_again(cache_path: Path):
     first, again, wider = network_of(2), network_of(2), network_of(3)
     assert first.source.text != again.source.text, "names count up"
     assert again.code is first.code
     assert wider.code is not first.code
 
 
-def test_code_of_another_environment_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
+def test_code_of_another_environment_is_not_used(cache_path: Path, monkeypatch: pytest.MonkeyPatch):
     before = network_of(2).code
     monkeypatch.setattr(cache, "environment", lambda: "another")
     assert network_of(2).code.key != before.key
@@ -534,7 +534,7 @@ def test_an_edit_of_any_file_of_the_engine_changes_the_hash(tmp_path: Path):
 
 
 def test_code_that_an_operator_may_call_stays_in_memory_when_other_code_takes_its_place(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
+    cache_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(native_code, "LOADED", 1)
     operator = app.custom_op(lambda x: x * 3.0, name="tripled", elementwise=True)
@@ -561,7 +561,7 @@ def table(number: float) -> np.ndarray:
     [(1.5, 2.5, True), (table(3.0), table(3.0 + 1e-12)), ((1, 2), (1, 3))],
     ids=["numbers", "arrays", "tuples"],
 )
-def test_settings_of_another_type_or_content_are_compiled_apart(kept: Path, values: tuple[Any, ...]):
+def test_settings_of_another_type_or_content_are_compiled_apart(cache_path: Path, values: tuple[Any, ...]):
     def function(x, k=1.0):
         return x * k
 
@@ -610,7 +610,9 @@ def of_two(left: str) -> Any:
         (of_two, {"x": 1, "y": 4}),
     ],
 )
-def test_programs_that_differ_in_a_name_a_type_or_an_order_share_no_code(build: Any, cases: dict[str, Any], kept: Path):
+def test_programs_that_differ_in_a_name_a_type_or_an_order_share_no_code(
+    build: Any, cases: dict[str, Any], cache_path: Path
+):
     for name, expected in cases.items():
         with static.program_guard(static.Program()):
             y = build(name)

@@ -243,16 +243,16 @@ def test_large_images_fit_a_thread_with_a_small_stack():
     fetch, feed = [app.nn.functional.conv2d(x, weight, padding=1)], {"x": np.ones((17, 3, 96, 96), "float32")}
     scope = static.Scope()
     scope.values[weight.name] = np.ones((2, 3, 3, 3), "float32")
-    executor, found = Executor(engine="compiled"), []
+    executor, results = Executor(engine="compiled"), []
     before = threading.stack_size(1 << 20)
     try:
-        thread = threading.Thread(target=lambda: found.append(executor.run(x.program, feed, fetch, scope=scope)[0]))
+        thread = threading.Thread(target=lambda: results.append(executor.run(x.program, feed, fetch, scope=scope)[0]))
         thread.start()
     finally:
         threading.stack_size(before)
     thread.join()
     assert "images at once" in compiled(*fetch).lowered.steps[-1].verdict
-    assert found[0][:, :, 1:-1, 1:-1].min() == found[0].max() == 27
+    assert results[0][:, :, 1:-1, 1:-1].min() == results[0].max() == 27
 
 
 def test_explain_gives_the_reason_for_not_compiling_a_layer():

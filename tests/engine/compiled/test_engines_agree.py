@@ -37,13 +37,13 @@ careful: Any = {
 }
 
 
-def check(built: Built, mine: Sequence[Any], expected: Sequence[Any]) -> None:
+def check(built: Built, actual: Sequence[Any], expected: Sequence[Any]) -> None:
     tolerance = 1e-7 if built.recipe.dtype == "float64" else 2e-3
     if any(np.abs(b).max(initial=0) > 1e6 for b in expected):
         return  # in a network that explodes, rounding errors become as large
-    for a, b in zip(mine, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=str(built.kept))
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=str(built.steps))
 
 
 def batches(recipe: Recipe) -> list[dict[str, np.ndarray]]:
@@ -52,8 +52,8 @@ def batches(recipe: Recipe) -> list[dict[str, np.ndarray]]:
 
 def check_against_reference(engine: Any, recipe: Recipe) -> None:
     built, other = build(recipe), build(recipe)
-    mine, expected = run(engine, built, batches(recipe)), run(ReferenceEngine(), other, batches(recipe))
-    check(built, mine, expected)
+    actual, expected = run(engine, built, batches(recipe)), run(ReferenceEngine(), other, batches(recipe))
+    check(built, actual, expected)
     check(built, built.seen, other.seen)
 
 

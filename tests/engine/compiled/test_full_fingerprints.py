@@ -118,14 +118,14 @@ EDITS: dict[str, tuple[str, ...]] = {
         "h(x)",
     ),
     "a method of an object": ("class A:\n    def h(self, x): return x * {}\na = A()", "a.h(x)"),
-    "a closure's number": ("def made(k):\n    def h(x): return x * k\n    return h\nh = made({})", "h(x)"),
+    "a closure's number": ("def make(k):\n    def h(x): return x * k\n    return h\nh = make({})", "h(x)"),
     "a closure's array": (
-        "def made(t):\n    def h(x): return x * t[0]\n    return h\nh = made(np.array([{}]))",
+        "def make(t):\n    def h(x): return x * t[0]\n    return h\nh = make(np.array([{}]))",
         "h(x)",
     ),
     "an operator's array": (
-        "def made(t):\n    @app.custom_op(elementwise=True)\n    def h(x): return x * t[0]\n    return h\n"
-        "h = made(np.array([{}]))",
+        "def make(t):\n    @app.custom_op(elementwise=True)\n    def h(x): return x * t[0]\n    return h\n"
+        "h = make(np.array([{}]))",
         "h(x)",
     ),
     "a default": ("def h(x, k={}): return x * k", "h(x)"),
@@ -212,8 +212,8 @@ def test_an_imported_table_that_is_not_used_is_not_part_of_the_fingerprint(modul
 
 
 def test_an_operator_made_with_another_array_has_another_fingerprint(module: Write):
-    made = "def made(t):\n    @app.custom_op(elementwise=True)\n    def f(x):\n        return x * t[0]\n    return f\n"
-    first, second = (full_fingerprint(module(f"{made}f = made(np.array([{number}.0]))\n").f) for number in (1, 2))
+    code = "def make(t):\n    @app.custom_op(elementwise=True)\n    def f(x):\n        return x * t[0]\n    return f\n"
+    first, second = (full_fingerprint(module(f"{code}f = make(np.array([{number}.0]))\n").f) for number in (1, 2))
     assert first != second
 
 
@@ -248,7 +248,7 @@ TOLD = str([full_fingerprint(f), fingerprint(f), fingerprint(made())])
 def test_hashes_are_the_same_in_every_process(tmp_path: Path, module: Write):
     """Numba is loaded here, but not in the other one."""
     module("", {"hashed_consts.py": VALUES})
-    told = importlib.import_module("hashed_consts").TOLD
+    expected = importlib.import_module("hashed_consts").TOLD
     surroundings = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(app.__file__).parents[1])]),
@@ -256,7 +256,7 @@ def test_hashes_are_the_same_in_every_process(tmp_path: Path, module: Write):
     }
     command = [sys.executable, "-c", "import hashed_consts; print(hashed_consts.TOLD)"]
     other = subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True).stdout
-    assert other.strip() == told
+    assert other.strip() == expected
 
 
 # Names

@@ -21,7 +21,7 @@ NUMBER = (types.float32,)
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, in a process that knows of no function yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     monkeypatch.setattr(linkable, "_cache", type(linkable._cache)())
@@ -54,8 +54,8 @@ def value_of(factor: float) -> float:
     with static.program_guard(main, static.Program()):
         x = static.data("x", [None, 2])
         y = times(x) - x
-        found = static.Executor(engine="compiled").run(main, {"x": np.ones((1, 2), "float32")}, [y])
-    return float(found[0][0, 0])
+        result = static.Executor(engine="compiled").run(main, {"x": np.ones((1, 2), "float32")}, [y])
+    return float(result[0][0, 0])
 
 
 def test_after_an_edit_only_the_edited_function_is_compiled(monkeypatch: pytest.MonkeyPatch):
@@ -66,7 +66,7 @@ def test_after_an_edit_only_the_edited_function_is_compiled(monkeypatch: pytest.
 
 
 def test_functions_of_one_name_export_one_symbol_each():
-    def made(factor: float) -> Any:
+    def build(factor: float) -> Any:
         @njit
         def helper(x):
             return x * factor
@@ -77,7 +77,7 @@ def test_functions_of_one_name_export_one_symbol_each():
 
         return function
 
-    one, other = (linkable.linkable(made(factor), NUMBER) for factor in (2.0, 3.0))
+    one, other = (linkable.linkable(build(factor), NUMBER) for factor in (2.0, 3.0))
     assert one is not None
     assert other is not None
     assert one.name != other.name
@@ -114,7 +114,7 @@ def test_an_error_that_names_shapes_is_the_same_from_disk(monkeypatch: pytest.Mo
     assert compiled == []
 
 
-def test_code_that_holds_an_address_of_this_process_is_not_kept(kept: Path):
+def test_code_that_holds_an_address_of_this_process_is_not_kept(folder: Path):
     absolute = ctypes.CDLL(None).labs
     absolute.restype, absolute.argtypes = ctypes.c_long, [ctypes.c_long]
 
@@ -124,16 +124,16 @@ def test_code_that_holds_an_address_of_this_process_is_not_kept(kept: Path):
 
     with pytest.raises(linkable.OfThisProcessError, match="this process only"):
         linkable.linkable(function, NUMBER)
-    assert not list(kept.glob("function_*.bin"))
+    assert not list(folder.glob("function_*.bin"))
 
 
-def test_a_damaged_file_is_compiled_again(kept: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_damaged_file_is_compiled_again(folder: Path, monkeypatch: pytest.MonkeyPatch):
     @njit
     def function(x):
         return x + 1
 
     assert linkable.linkable(function, NUMBER) is not None
-    (file,) = kept.glob("function_*.bin")
+    (file,) = folder.glob("function_*.bin")
     cache.keep(file.name, b"another content")  # with a checksum that is right
     compiled = like_a_new_process(monkeypatch)
     assert linkable.linkable(function, NUMBER) is not None

@@ -78,11 +78,11 @@ def test_choices_and_loops_with_custom_operators_inside_are_native():
     (dx,) = static.gradients([y], [x])
     agree([y, dx], compiles=True)
     assert compiled(y, dx).source.is_whole
-    said = static.default_main_program().explain([y, dx], source=False)
-    assert "compiled: a native while" in said
-    assert "compiled: a native if" in said
-    assert "compiled: a native for" in said  # of the gradient
-    assert "Python call" not in said
+    text = static.default_main_program().explain([y, dx], source=False)
+    assert "compiled: a native while" in text
+    assert "compiled: a native if" in text
+    assert "compiled: a native for" in text  # of the gradient
+    assert "Python call" not in text
 
 
 def test_a_program_without_data_that_loops_is_compiled():
@@ -124,9 +124,9 @@ def test_control_flow_with_a_python_call_inside_is_a_python_call_that_explain_na
 
     _, y = while_loop(lambda i, v: i < 3, step, [zero(), app.tanh(x)])
     agree([app.exp(y)])
-    said = static.default_main_program().explain([y], source=False)
+    text = static.default_main_program().explain([y], source=False)
     assert re.search(
-        r"Python call: operator py_func\.slowly \(test_native_control_flow\.py:\d+\) inside it: its function", said
+        r"Python call: operator py_func\.slowly \(test_native_control_flow\.py:\d+\) inside it: its function", text
     )
 
 

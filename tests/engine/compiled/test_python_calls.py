@@ -45,8 +45,8 @@ def test_a_function_sees_values_in_order_and_may_keep_them():
     first = [(f, a.copy()) for f, a in seen]
     executor.run(feed={"x": X * 9}, fetch_list=[last])
     assert [f for f, _ in seen] == [1, 2, 1, 2]
-    for (_, kept), (_, then) in zip(seen, first, strict=False):
-        np.testing.assert_array_equal(kept, then)
+    for (_, value), (_, then) in zip(seen, first, strict=False):
+        np.testing.assert_array_equal(value, then)
     np.testing.assert_allclose(first[0][1], np.tanh(X), rtol=1e-6)
 
 
@@ -114,7 +114,7 @@ def test_parts_that_call_different_functions_are_different():
 
 
 def test_explain_describes_how_each_operator_runs_and_why():
-    words = {"two": 2.0}
+    constants = {"two": 2.0}
 
     @custom_op(elementwise=True)
     def inlined(x: Any) -> Any:
@@ -122,7 +122,7 @@ def test_explain_describes_how_each_operator_runs_and_why():
 
     @custom_op(elementwise=True)
     def looked_up(x: Any) -> Any:
-        return x * words["two"]
+        return x * constants["two"]
 
     @njit
     def on_arrays(x: Any) -> Any:
@@ -214,15 +214,15 @@ def test_dropout_draws_the_same_numbers_in_one_native_call(mode: str):
     feed = {"x": np.ones((20, 50), "float32")}
     evaluated = static.default_main_program().clone(for_test=True)
     (mask,) = (op.outputs[0] for op in evaluated.global_block().ops if op.definition.random)
-    found = []
+    results = []
     for engine in ("reference", "compiled"):
         app.seed(5)
         executor = static.Executor(engine=engine)
         runs = [executor.run(feed=feed, fetch_list=[y])[0] for _ in range(3)]
-        found.append([*runs, *executor.run(evaluated, feed=feed, fetch_list=[y.name, mask])])
-    for reference, mine in zip(*found, strict=True):
-        np.testing.assert_allclose(mine, reference, rtol=1e-6)
-    assert not np.array_equal(found[1][0], found[1][1])
+        results.append([*runs, *executor.run(evaluated, feed=feed, fetch_list=[y.name, mask])])
+    for reference, native in zip(*results, strict=True):
+        np.testing.assert_allclose(native, reference, rtol=1e-6)
+    assert not np.array_equal(results[1][0], results[1][1])
     assert compiled(app.mean(y)).runs_many
 
 
@@ -231,8 +231,8 @@ def test_a_constant_needs_no_values_of_its_inputs_beside_python_calls(monkeypatc
     x = static.data("x", [None, 2])
     h = app.tanh(x)
     centred = h - app.mean(h, axis=0)  # which waits for all threads, and the constant mask does not
-    kept = app.nn.functional.dropout(app.exp(centred), 0.5)
-    y = static.py_func(sorted_rows, kept, spec_of(x))
+    dropped = app.nn.functional.dropout(app.exp(centred), 0.5)
+    y = static.py_func(sorted_rows, dropped, spec_of(x))
     program = static.default_main_program().clone(for_test=True)
     (value,) = static.Executor(engine="compiled").run(program, feed={"x": X}, fetch_list=[y])
     np.testing.assert_allclose(value, np.sort(np.exp(np.tanh(X) - np.tanh(X).mean(axis=0))), rtol=1e-5)

@@ -89,6 +89,6 @@ def test_an_input_stays_where_no_other_input_has_its_shape():
     assert shapes == [(-1, 1), (-1, 4)], "of x, narrow and the gradient of the sum, x is as good as the last"
     random, fetch = np.random.default_rng(0), [x.grad_name, narrow.grad_name]
     feed = {"x": random.normal(size=(5, 4)).astype("float32"), "narrow": random.normal(size=(5, 1)).astype("float32")}
-    found, expected = (static.Executor().run(program, feed, fetch) for program in (after, before))
-    for one, other in zip(found, expected, strict=True):
+    actual, expected = (static.Executor().run(program, feed, fetch) for program in (after, before))
+    for one, other in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(one, other)

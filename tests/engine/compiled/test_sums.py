@@ -21,9 +21,9 @@ def fetched(x: np.ndarray, *outs: Callable[[Any], Any], engine: str = "compiled"
     program = static.Program()
     with static.program_guard(program, static.Program()):
         data = static.data("x", [None, *x.shape[1:]], x.dtype.name)
-        made = [out(data) for out in outs]
-    found: list[np.ndarray] = static.Executor(engine=engine).run(program, {"x": x}, made)
-    return found
+        outputs = [out(data) for out in outs]
+    results: list[np.ndarray] = static.Executor(engine=engine).run(program, {"x": x}, outputs)
+    return results
 
 
 def test_sums_of_more_ones_than_single_precision_counts_are_exact():
@@ -31,7 +31,7 @@ def test_sums_of_more_ones_than_single_precision_counts_are_exact():
 
     sums = (lambda x: app.sum(x, axis=1), lambda x: app.mean(x, axis=-1), app.sum)
     for engine in ("compiled", "reference"):
-        assert [found.item() for found in fetched(x, *sums, engine=engine)] == [LONG, 1, LONG]
+        assert [total.item() for total in fetched(x, *sums, engine=engine)] == [LONG, 1, LONG]
 
 
 @pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.soak), "float64"])
@@ -45,9 +45,9 @@ def test_sums_over_the_last_axes_are_exact_to_the_last_place(dtype: str):
         "all": (app.sum, exact.sum(), size.sum()),
         "squares": (lambda x: app.sum(x * x, axis=-1, keepdim=True), (exact**2).sum(-1, keepdims=True), 1.0),
     }
-    *found, rows = fetched(x, *(ours for ours, _, _ in every.values()), lambda x: app.sum(x, axis=[0, 2]))
-    for name, mine, (_, right, scale) in zip(every, found, every.values(), strict=True):
-        error = np.abs(mine.astype(np.longdouble) - right) / np.maximum(np.abs(right), scale * 1e-3)
+    *results, rows = fetched(x, *(ours for ours, _, _ in every.values()), lambda x: app.sum(x, axis=[0, 2]))
+    for name, result, (_, right, scale) in zip(every, results, every.values(), strict=True):
+        error = np.abs(result.astype(np.longdouble) - right) / np.maximum(np.abs(right), scale * 1e-3)
         assert error.max() < 2 * np.finfo(dtype).eps, name
     np.testing.assert_allclose(rows, exact.sum((0, 2)).astype(dtype), rtol=0, atol=float(np.finfo(dtype).eps) * 100)
 
@@ -66,8 +66,8 @@ def test_softmax_and_its_loss_over_many_classes():
     def of_loss(x: Any) -> Any:
         return app.softmax_with_cross_entropy(x, app.cast(app.sum(x, axis=1) * 0.0, "int64"))
 
-    *found, losses = fetched(x, app.nn.functional.softmax, lambda x: of_loss(x)[1], lambda x: of_loss(x)[0])
-    for probabilities in found:
+    *results, losses = fetched(x, app.nn.functional.softmax, lambda x: of_loss(x)[1], lambda x: of_loss(x)[0])
+    for probabilities in results:
         np.testing.assert_allclose(probabilities, right.astype("float32"), rtol=2e-6)
     np.testing.assert_allclose(np.exp(-losses.astype("float64")), right[:, :1].astype("float64"), rtol=2e-6)
 
@@ -81,6 +81,6 @@ def test_a_softmax_of_masked_and_of_huge_numbers_is_that_of_the_reference_engine
     x = np.array([*rows, [1, np.nan, 2]], dtype)
     results = fetched(x, *both)
     assert results[0][:2].min() > 0
-    for mine, expected in zip(results, fetched(x, *both, engine="reference"), strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-6)
-        assert not np.isnan(mine[:5]).any()
+    for result, expected in zip(results, fetched(x, *both, engine="reference"), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+        assert not np.isnan(result[:5]).any()

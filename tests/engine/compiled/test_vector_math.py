@@ -29,16 +29,16 @@ def over_all(function: Any, x: np.ndarray) -> np.ndarray:
     return ArrayLoop(function, [x.dtype], {}, {}, 1)(x)[0]
 
 
-def units_off(mine: np.ndarray, right: np.ndarray) -> float:
+def units_off(actual: np.ndarray, right: np.ndarray) -> float:
     """How many units in the last place results are off at most. What is no number, or infinite, must be the same."""
-    rounded = right.astype(mine.dtype)
-    np.testing.assert_array_equal(np.isnan(mine), np.isnan(rounded))
-    np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(rounded))
+    rounded = right.astype(actual.dtype)
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(rounded))
+    np.testing.assert_array_equal(np.isfinite(actual), np.isfinite(rounded))
     number = ~np.isnan(rounded)
-    np.testing.assert_array_equal(np.signbit(mine[number]), np.signbit(rounded[number]))
+    np.testing.assert_array_equal(np.signbit(actual[number]), np.signbit(rounded[number]))
     finite = np.isfinite(rounded)
     unit = np.spacing(np.abs(rounded[finite])).astype(right.dtype)
-    return float(np.max(np.abs(mine[finite].astype(right.dtype) - right[finite]) / unit))
+    return float(np.max(np.abs(actual[finite].astype(right.dtype) - right[finite]) / unit))
 
 
 def floats32() -> np.ndarray:
@@ -87,9 +87,9 @@ def around(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def linked(function: Any, number: Any) -> str:
     """The code of a function of numbers as the engine links it."""
-    made = linkable.linkable(function, (number,))
-    assert made is not None
-    return str(made._get_module_for_linking())
+    code = linkable.linkable(function, (number,))
+    assert code is not None
+    return str(code._get_module_for_linking())
 
 
 @pytest.mark.parametrize("function", [calls_by_module, calls_by_name, around(math.erf), around(np.exp), around(helper)])
@@ -111,23 +111,23 @@ def test_other_functions_and_code_that_numba_compiles_elsewhere_are_unchanged():
     assert of_array is not None
     assert not of_array.is_inlined
     assert "tanhf" in of_array.needs
-    made = njit(calls_by_module)
-    made(np.float32(1))
+    jitted = njit(calls_by_module)
+    jitted(np.float32(1))
     linked(calls_by_module, types.float32)
-    assert "llvm.exp.f32" in "".join(made.inspect_llvm().values())
+    assert "llvm.exp.f32" in "".join(jitted.inspect_llvm().values())
 
 
 # Inside a Program
 
 
 def test_a_loop_that_calls_them_is_made_of_instructions_on_vectors(monkeypatch: pytest.MonkeyPatch):
-    made, linked = [], objects._objects
+    modules, linked = [], objects._objects
     factor = float(np.random.default_rng().uniform(1, 2))  # so that no cache has the code
 
     def noted(library: Any, *others: Any) -> Any:
-        found = linked(library, *others)
-        made.append(str(library._final_module))
-        return found
+        result = linked(library, *others)
+        modules.append(str(library._final_module))
+        return result
 
     monkeypatch.setattr(objects, "_objects", noted)
 
@@ -140,8 +140,8 @@ def test_a_loop_that_calls_them_is_made_of_instructions_on_vectors(monkeypatch: 
     feed = {"x": np.random.default_rng(0).standard_normal((32, 64)).astype(np.float32)}
     values = [static.Executor(engine=e).run(feed=feed, fetch_list=[y])[0] for e in ("compiled", "reference")]
     np.testing.assert_allclose(*values, rtol=1e-5, atol=1e-7)
-    assert len(made) == 2  # the Program, and the loop of the reference engine
-    for code in made:
+    assert len(modules) == 2  # the Program, and the loop of the reference engine
+    for code in modules:
         assert "fdiv <" in code
         assert "llvm.exp" not in code
         assert "@tanhf" not in code

@@ -51,9 +51,9 @@ def network(activation: Callable[[Any], Any], width: int = 100) -> Lowered:
 
 def test_more_rows_and_wider_networks_get_more_threads():
     worth = Worth(network(app.relu).steps)
-    found = [worth.threads(n, 8) for n in range(0, 4096, 17)]
-    assert found == sorted(found)
-    assert {found[0], found[-1]} == {1, 8}
+    counts = [worth.threads(n, 8) for n in range(0, 4096, 17)]
+    assert counts == sorted(counts)
+    assert {counts[0], counts[-1]} == {1, 8}
     assert (worth.threads(1, 2), worth.threads(256, 2)) == (1, 2)
     assert Worth(network(app.relu, 4096).steps).threads(4, 2) == 2
 
