@@ -155,8 +155,8 @@ def parameter(*numbers):
 @pytest.mark.parametrize("captured", ["none", "first", "second", "first and second"])
 def test_a_traced_operator_gives_the_values_and_gradients_of_the_eager_one(operator, captured):
     eager, traced = (values_and_gradients(OPERATORS[operator], captured, traced) for traced in (False, True))
-    for expected, found in zip(eager, traced, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for expected, actual in zip(eager, traced, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_needs_input_grad_is_right_in_a_traced_operator():
@@ -453,8 +453,8 @@ def check(seed: int, backend: str = "reference") -> None:
         expected, source = outcome(seed, None)
     except InPlaceError:
         return  # it overwrites what a gradient needs
-    found, _ = outcome(seed, backend)
-    for what, a, b in zip(("value", "dw", "dv", "dx", "dy"), found, expected, strict=True):
+    actual, _ = outcome(seed, backend)
+    for what, a, b in zip(("value", "dw", "dv", "dx", "dy"), actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=f"seed {seed}: {what} of\n{source}")
 
 

@@ -492,8 +492,8 @@ def test_a_range_to_a_tensor_is_a_loop_of_the_program():
 
     static = to_static(powers, backend="reference")
     for count in (0, 1, 5):
-        found = static(app.to_tensor(ONES), app.to_tensor(count)).numpy()
-        np.testing.assert_allclose(found, powers(app.to_tensor(ONES), count).numpy())
+        result = static(app.to_tensor(ONES), app.to_tensor(count)).numpy()
+        np.testing.assert_allclose(result, powers(app.to_tensor(ONES), count).numpy())
     assert len(static.traces) == 1
     assert [op.type for op in static.main_program.global_block().ops].count("while_loop") == 1
 
@@ -507,8 +507,8 @@ def test_names_of_arguments_and_parameters_may_look_generated():
         return x
 
     x, more = app.to_tensor(ONES), app.to_tensor(ONES * 5)
-    found = to_static(grown, backend="reference")(x, more).numpy()
-    np.testing.assert_array_equal(found, grown(x, more).numpy())
+    result = to_static(grown, backend="reference")(x, more).numpy()
+    np.testing.assert_array_equal(result, grown(x, more).numpy())
 
 
 class Doubled(app.nn.Layer):
@@ -606,9 +606,9 @@ def added(n: Any, x: Any, d: Any) -> Any:
 @pytest.mark.parametrize(("function", "first"), [(chosen, False), (added, 2)])
 @pytest.mark.parametrize(("narrow", "number", "dtype"), [("float32", 1e300, "float64"), ("int64", 0.5, "float32")])
 def test_a_value_of_two_types_has_the_wider_one(function: Any, first: Any, narrow: str, number: float, dtype: str):
-    given = [app.to_tensor(first), app.ones([1], narrow), app.full([1], number, dtype)]
-    found = to_static(function, backend="reference")(*given)
-    assert (found.dtype, found.tolist()) == (dtype, function(*given).tolist())
+    arguments = [app.to_tensor(first), app.ones([1], narrow), app.full([1], number, dtype)]
+    result = to_static(function, backend="reference")(*arguments)
+    assert (result.dtype, result.tolist()) == (dtype, function(*arguments).tolist())
 
 
 def chosen_number(x):
@@ -626,9 +626,9 @@ def added_numbers(x):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_numbers_keep_their_digits_with_tensors_of_float64(function, sign):
     x = app.to_tensor([1.0, 3.0 * sign], dtype="float64")
-    found, expected = (run(x).numpy() for run in (to_static(function, backend="reference"), function))
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    result, expected = (run(x).numpy() for run in (to_static(function, backend="reference"), function))
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("number", [1e300, 2**24 + 1])
@@ -683,8 +683,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_converted_source_grows_linearly_with_the_depth(form: str) -> None:
     make, deepest = FORMS[form]
-    words = [len(to_static(written(make(depth))).code.split()) for depth in (2, 3, deepest - 1, deepest)]
-    assert words[3] - words[2] <= 2 * (words[1] - words[0]), words
+    sizes = [len(to_static(written(make(depth))).code.split()) for depth in (2, 3, deepest - 1, deepest)]
+    assert sizes[3] - sizes[2] <= 2 * (sizes[1] - sizes[0]), sizes
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -73,11 +73,11 @@ def test_a_loaded_layer_gives_the_same_without_the_code(net: Net, back: Any, x: 
     assert not back.training
     assert back.program().equals(back.program(training=False))
     assert not back.program().equals(back.program(training=True))
-    for given in (x, -x, x[:1]):
-        expected, found = net.eval()(given), back(given)
-        same(found["out"], expected["out"])
-        same(found["parts"][0], expected["parts"][0])
-        assert found["parts"][1] == ("label", 3)
+    for inputs in (x, -x, x[:1]):
+        expected, actual = net.eval()(inputs), back(inputs)
+        same(actual["out"], expected["out"])
+        same(actual["parts"][0], expected["parts"][0])
+        assert actual["parts"][1] == ("label", 3)
     back.train()
     assert not np.allclose(back(x)["out"].numpy(), back(x)["out"].numpy())  # dropout draws
 
@@ -130,9 +130,9 @@ def test_a_function_is_saved_with_tensors_that_describe_its_inputs(x: Any, tmp_p
     first, second = back(x, one)
     same(first, x.numpy() * 2 + 1)
     same(second, one)
-    given = app.to_tensor(x.numpy(), stop_gradient=False)
-    back(given, one)[0].sum().backward()
-    same(given.grad, np.full((6, 4), 2.0))
+    leaf = app.to_tensor(x.numpy(), stop_gradient=False)
+    back(leaf, one)[0].sum().backward()
+    same(leaf.grad, np.full((6, 4), 2.0))
     with pytest.raises(AppError, match=r"the layer takes 2 inputs \(x, y\), but got 1"):
         back(x)
 

@@ -118,8 +118,8 @@ def times_keys(numbers):
 def test_keys_of_dicts_are_told_apart_exactly(first, second):
     f = static(times_keys)
     for k in (first, second):
-        found, expected = (run({k: app.ones([1], "int64") * 3}).numpy() for run in (f, times_keys))
-        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+        result, expected = (run({k: app.ones([1], "int64") * 3}).numpy() for run in (f, times_keys))
+        assert (result.dtype, result.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 @pytest.mark.parametrize("value", [{1}, frozenset({1}), bytearray(b"a")], ids=lambda value: type(value).__name__)
@@ -132,9 +132,9 @@ class Level(int):
     """A number with an attribute."""
 
     def __new__(cls, factor):
-        made = super().__new__(cls, 1)
-        made.factor = factor
-        return made
+        level = super().__new__(cls, 1)
+        level.factor = factor
+        return level
 
 
 class Listed(list):
@@ -377,9 +377,9 @@ def with_the_last_iteration(x):
     [with_another_argument, with_a_captured_tensor, with_a_view, with_a_branch, with_the_last_iteration],
 )
 def test_whether_two_tensors_are_one_is_refused_where_it_depends_on_the_call(function):
-    given = [tensor(1)] * function.__code__.co_argcount
+    arguments = [tensor(1)] * function.__code__.co_argcount
     with pytest.raises(ProgramError, match=r"whether two Tensors are one is not .*\n  at test_signature.py:\d+"):
-        static(function)(*given)
+        static(function)(*arguments)
 
 
 def by_identity(x):

@@ -190,16 +190,16 @@ class Writer:
 
 def results(function: Any, numbers: Any, leaves: Any, count: Any) -> list[Any]:
     """What a function gives in two calls, and the gradients."""
-    found: list[Any] = []
+    values: list[Any] = []
     for scale in (1.0, -1.0):
         x, y = (app.to_tensor(row * scale, stop_gradient=False) for row in numbers[:2])
         y_out = function(x, y, count)
         y_out.sum().backward()
         for leaf in (x, y, *leaves):
-            found.append(np.zeros(3) if leaf.grad is None else leaf.grad.numpy())
+            values.append(np.zeros(3) if leaf.grad is None else leaf.grad.numpy())
             leaf.clear_grad(False)
-        found.append(y_out.numpy())
-    return found
+        values.append(y_out.numpy())
+    return values
 
 
 HANDLED: list[BaseException] = []
@@ -224,16 +224,16 @@ def check(seed: int, backend: str = "reference") -> bool | None:
     """Traced, the function of a seed gives what it gives eagerly; False if it is refused."""
     numbers = np.random.default_rng(seed).uniform(-1, 1, (4, 3)).astype("float32")
     source = HELPERS + Writer(seed).function()
-    found: list[Any] = []
+    outcomes: list[Any] = []
     for traced in (False, True):
         leaves = [app.to_tensor(row, stop_gradient=False) for row in numbers[2:]]
-        known: dict[str, Any] = {"w": leaves[0], "v": leaves[1], "LISTED": []}
-        known.update(note=app.jit.not_to_static(HANDLED.append), quiet=Quiet())
+        names: dict[str, Any] = {"w": leaves[0], "v": leaves[1], "LISTED": []}
+        names.update(note=app.jit.not_to_static(HANDLED.append), quiet=Quiet())
         HANDLED.clear()
-        function = module_of_text(source, **known).function
+        function = module_of_text(source, **names).function
         run = to_static(function, backend=backend) if traced else function
         try:
-            found.append(results(run, numbers, leaves, app.to_tensor(2) if seed % 2 else 2))
+            outcomes.append(results(run, numbers, leaves, app.to_tensor(2) if seed % 2 else 2))
             if not traced and any(isinstance(error, AppError) for error in HANDLED):
                 return None  # eager code refuses, too
         except InPlaceError:
@@ -251,7 +251,7 @@ def check(seed: int, backend: str = "reference") -> bool | None:
             if not traced:
                 return None
             raise AssertionError(f"seed {seed}: an error only when traced, of\n{source}") from None
-    for place, (a, b) in enumerate(zip(*found, strict=True)):
+    for place, (a, b) in enumerate(zip(*outcomes, strict=True)):
         np.testing.assert_allclose(b, a, rtol=2e-4, atol=1e-4, err_msg=f"seed {seed}: result {place} of\n{source}")
     return True
 

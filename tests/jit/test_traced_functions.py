@@ -18,9 +18,9 @@ from app.jit.running import Runner
 from app.static import InputSpec
 
 
-def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+def results_and_gradients(function: Callable[..., Any], inputs: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
     """What a function gives for new leaves, and the gradients of the sum of its results but the last of several."""
-    leaves = [app.to_tensor(np.asarray(numbers), stop_gradient=False) for numbers in given]
+    leaves = [app.to_tensor(np.asarray(numbers), stop_gradient=False) for numbers in inputs]
     app.seed(7)
     results = function(*leaves)
     results = list(results) if isinstance(results, (list, tuple)) else [results]
@@ -31,17 +31,17 @@ def results_and_gradients(function: Callable[..., Any], given: Sequence[Any], ca
     return [*(y.numpy() for y in results), [y.stop_gradient for y in results], *grads]
 
 
-def check(function: Callable[..., Any], *given: Any, captured: Sequence[Any] = (), **settings: Any) -> list[Any]:
+def check(function: Callable[..., Any], *inputs: Any, captured: Sequence[Any] = (), **settings: Any) -> list[Any]:
     """A function gives the same eagerly and traced, in two calls: results, which of them have gradients, and these."""
     run = to_static(function, **{"backend": "reference", **settings})
-    expected = results_and_gradients(function, given, captured)
+    expected = results_and_gradients(function, inputs, captured)
     for _ in range(2):
-        for found, wanted in zip(results_and_gradients(run, given, captured), expected, strict=True):
-            assert getattr(found, "dtype", None) == getattr(wanted, "dtype", None)
-            if wanted is None:  # no gradient
-                assert found is None
+        for actual, right in zip(results_and_gradients(run, inputs, captured), expected, strict=True):
+            assert getattr(actual, "dtype", None) == getattr(right, "dtype", None)
+            if right is None:  # no gradient
+                assert actual is None
             else:
-                np.testing.assert_allclose(found, wanted, rtol=1e-6)
+                np.testing.assert_allclose(actual, right, rtol=1e-6)
     return expected
 
 
@@ -87,8 +87,8 @@ def test_compiled_code_runs_if_it_fits_what_is_fed(fits: bool):
     (trace,) = f.traces
     runner = Runner(trace.program, [trace.program.global_block().ops[-1].outputs[0]], "compiled")
     runner._native = SimpleNamespace(fits=lambda feed: fits, run_once=lambda feed, scope: ["by compiled code"])
-    (found,) = runner.run({"x": np.ones((1, 3), "float32")}, Scope())
-    assert found == "by compiled code" if fits else found.tolist() == [[2, 2, 2]]
+    (value,) = runner.run({"x": np.ones((1, 3), "float32")}, Scope())
+    assert value == "by compiled code" if fits else value.tolist() == [[2, 2, 2]]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def derivatives(x):
 
 
 @pytest.mark.parametrize(
-    ("function", "given", "gradient"),
+    ("function", "inputs", "gradient"),
     [
         (several_outputs_with_and_without_gradients, [[2.0, 2.0], [3.0, 5.0]], [26.0, 35.0]),
         (random_numbers, [[1.0, 2.0]], None),
@@ -185,9 +185,9 @@ def derivatives(x):
         (derivatives, [[0.1, 0.2]], None),
     ],
 )
-def test_results_and_gradients_are_those_of_the_eager_function(function: Any, given: Any, gradient: Any):
-    found = check(function, *given, captured=[W])[-1 - len(given)]
-    assert gradient is None or found.tolist() == gradient
+def test_results_and_gradients_are_those_of_the_eager_function(function: Any, inputs: Any, gradient: Any):
+    actual = check(function, *inputs, captured=[W])[-1 - len(inputs)]
+    assert gradient is None or actual.tolist() == gradient
 
 
 def test_a_second_backward_pass_needs_the_first_to_keep_its_values():
@@ -214,13 +214,13 @@ def test_what_cannot_be_differentiated_is_an_error():
 
 def test_leaves_are_those_of_eager_code():
     def function(x):
-        made, computed, detached, stopped = app.zeros([1]), x * 2, x.detach(), x * 2
+        zeros, computed, detached, stopped = app.zeros([1]), x * 2, x.detach(), x * 2
         stopped.stop_gradient = True
         started = x.detach()
         started.stop_gradient = False
         with app.no_grad():
             unrecorded = x * 2
-        return [v.is_leaf for v in (x, W, made, computed, detached, stopped, started, unrecorded)]
+        return [v.is_leaf for v in (x, W, zeros, computed, detached, stopped, started, unrecorded)]
 
     x = app.to_tensor([1.0], stop_gradient=False)
     assert static(function)(x) == function(x)
@@ -480,5 +480,5 @@ def with_globals(x):
 def test_global_and_nonlocal_names_are_assigned():
     global TOTAL
     TOTAL = 0
-    found = static(with_globals)(app.to_tensor([1.0]))
-    assert (float(found), TOTAL) == (7.0, 1)
+    result = static(with_globals)(app.to_tensor([1.0]))
+    assert (float(result), TOTAL) == (7.0, 1)

@@ -83,11 +83,11 @@ class ScaledLayer(app.nn.Layer):
 
 
 @pytest.mark.parametrize(
-    ("made", "call"),
+    ("make", "call"),
     [(Scaled, lambda each: each.times(tensor(1))), (lambda by: static(ScaledLayer(by)), lambda each: each(tensor(1)))],
 )
-def test_a_shallow_copy_has_its_own_traces_of_a_method(made, call):
-    first = made(2)
+def test_a_shallow_copy_has_its_own_traces_of_a_method(make, call):
+    first = make(2)
     assert float(call(first)) == 2.0
     second = copy.copy(first)
     second.by = 3
@@ -256,10 +256,10 @@ def doubled(x):
 
 @pytest.mark.parametrize("make", [Decorated, lambda: static(app.nn.Linear(2, 1)), lambda: Scaled(2.0), lambda: doubled])
 def test_what_was_traced_can_be_pickled(make):
-    made = make()
-    call = made.times if isinstance(made, Scaled) else made
+    traced = make()
+    call = traced.times if isinstance(traced, Scaled) else traced
     expected = call(tensor(1, 2)).tolist()
-    back = pickle.loads(pickle.dumps(made))
+    back = pickle.loads(pickle.dumps(traced))
     call = back.times if isinstance(back, Scaled) else back
     assert call(tensor(1, 2)).tolist() == expected
-    assert (back is made) is (made is doubled)
+    assert (back is traced) is (traced is doubled)

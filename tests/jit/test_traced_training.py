@@ -186,8 +186,8 @@ def attacked(x):
 
 def test_leaves_that_a_traced_function_makes_have_their_gradients():
     x = app.to_tensor([1.0, -2.0], stop_gradient=False)
-    found, expected = (f(x).tolist() for f in (to_static(attacked, backend="reference"), attacked))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    actual, expected = (f(x).tolist() for f in (to_static(attacked, backend="reference"), attacked))
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
     assert x.grad is None
 
 
@@ -243,7 +243,7 @@ def test_a_backward_pass_in_a_traced_function_refuses_what_it_would_pass_over():
 
 @pytest.mark.parametrize("backend", ["reference", "compiled"])
 def test_two_optimisers_and_a_custom_operator_in_one_step(backend):
-    found = []
+    values = []
     for wrap in (lambda step: step, to_static(backend=backend)):
         a, b = (app.to_tensor([value, value], stop_gradient=False) for value in (1.0, 2.0))
         optimizers = [app.optimizer.SGD(0.1, parameters=[weights]) for weights in (a, b)]
@@ -258,8 +258,8 @@ def test_two_optimisers_and_a_custom_operator_in_one_step(backend):
         run = wrap(step)
         for _ in range(3):
             run(app.to_tensor([0.1, 0.2]))
-        found += [a.numpy(), b.numpy()]
-    np.testing.assert_allclose(found[2:], found[:2], rtol=1e-6)
+        values += [a.numpy(), b.numpy()]
+    np.testing.assert_allclose(values[2:], values[:2], rtol=1e-6)
 
 
 def test_a_layer_is_traced_for_training_and_for_evaluation():

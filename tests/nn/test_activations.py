@@ -104,14 +104,14 @@ def test_masked_scores_have_no_probability_and_no_gradient(engine: str | None):
     if engine is None:
         scores = to_tensor(x, stop_gradient=False)
         share = F.softmax(scores)
-        found = [share.numpy(), app.grad((share * share).sum(), scores)[0].numpy()]
+        results = [share.numpy(), app.grad((share * share).sum(), scores)[0].numpy()]
     else:
         scores = static.data("x", [None, 3])
         scores.stop_gradient = False
         share = F.softmax(scores)
         gradients = static.gradients((share * share).sum(), scores)
-        found = static.Executor(engine=engine).run(feed={"x": x}, fetch_list=[share, *gradients])
-    for each, masked in zip(found, (special.softmax(x, axis=1), None), strict=True):
+        results = static.Executor(engine=engine).run(feed={"x": x}, fetch_list=[share, *gradients])
+    for each, masked in zip(results, (special.softmax(x, axis=1), None), strict=True):
         assert each[np.isinf(x)].tolist() == [0, 0, 0]
         if masked is not None:
             np.testing.assert_allclose(each, masked, rtol=1e-6)

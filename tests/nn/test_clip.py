@@ -17,10 +17,10 @@ GRADIENTS = [np.array([3.0, 0.0]), np.array([[0.0], [4.0]])]
 
 
 def parameters() -> list[Any]:
-    made = [to_tensor(np.zeros_like(g), stop_gradient=False) for g in GRADIENTS]
-    for parameter, gradient in zip(made, GRADIENTS, strict=True):
+    leaves = [to_tensor(np.zeros_like(g), stop_gradient=False) for g in GRADIENTS]
+    for parameter, gradient in zip(leaves, GRADIENTS, strict=True):
         (parameter * to_tensor(gradient)).sum().backward()
-    return made
+    return leaves
 
 
 def test_norms_of_half_precision_do_not_overflow():
@@ -53,8 +53,8 @@ CLIPS: list[tuple[Any, list[Any]]] = [
 
 @pytest.mark.parametrize(("clip", "expected"), CLIPS)
 def test_optimizers_take_clipped_gradients_in_both_modes(clip: Any, expected: list[Any]):
-    made = parameters()
-    optimizer.SGD(1.0, made, grad_clip=clip).step()
+    leaves = parameters()
+    optimizer.SGD(1.0, leaves, grad_clip=clip).step()
     main, startup = static.Program(), static.Program()
     with static_mode(), static.program_guard(main, startup):
         variables = [nn.create_parameter(g.shape, "float64", attr=Constant(0.0)) for g in GRADIENTS]
@@ -63,6 +63,6 @@ def test_optimizers_take_clipped_gradients_in_both_modes(clip: Any, expected: li
     scope, executor = static.Scope(), static.Executor()
     executor.run(startup, scope=scope)
     executor.run(main, scope=scope)
-    for parameter, variable, gradient in zip(made, variables, expected, strict=True):
-        for found in (parameter.numpy(), scope.values[variable.name]):
-            np.testing.assert_allclose(found, -np.asarray(gradient), rtol=1e-6)
+    for parameter, variable, gradient in zip(leaves, variables, expected, strict=True):
+        for value in (parameter.numpy(), scope.values[variable.name]):
+            np.testing.assert_allclose(value, -np.asarray(gradient), rtol=1e-6)

@@ -18,19 +18,19 @@ ONES = np.ones((200, 50), "float32")
 
 
 @pytest.mark.parametrize(
-    ("mode", "kept", "used"), [("upscale_in_train", 1 / 0.75, 1.0), ("downscale_in_infer", 1.0, 0.75)]
+    ("mode", "scale", "mean"), [("upscale_in_train", 1 / 0.75, 1.0), ("downscale_in_infer", 1.0, 0.75)]
 )
-def test_dropout_keeps_the_mean_and_drops_in_training_alone(mode: str, kept: float, used: float):
+def test_dropout_keeps_the_mean_and_drops_in_training_alone(mode: str, scale: float, mean: float):
     app.seed(1)
     layer = nn.Dropout(0.25, mode=mode)
     x = to_tensor(ONES, stop_gradient=False)
     out = layer(x)
-    assert set(np.unique(out.numpy()).tolist()) == {0.0, np.float32(kept)}
-    assert abs(out.numpy().mean() - used) < 0.02
+    assert set(np.unique(out.numpy()).tolist()) == {0.0, np.float32(scale)}
+    assert abs(out.numpy().mean() - mean) < 0.02
     out.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), out.numpy())
     layer.eval()
-    np.testing.assert_array_equal(layer(x).numpy(), ONES * np.float32(used))
+    np.testing.assert_array_equal(layer(x).numpy(), ONES * np.float32(mean))
 
 
 def test_dropout_draws_anew_each_time_and_the_same_after_the_same_seed():
@@ -47,8 +47,8 @@ def test_the_clone_of_a_program_for_testing_never_drops():
     main = static.Program()
     with static_mode(), static.program_guard(main, static.Program()):
         out = nn.Dropout(0.5)(static.data("x", [-1, 50]))
-    found = static.Executor().run(main.clone(for_test=True), {"x": ONES}, [out.name])[0]
-    np.testing.assert_array_equal(found, ONES)
+    result = static.Executor().run(main.clone(for_test=True), {"x": ONES}, [out.name])[0]
+    np.testing.assert_array_equal(result, ONES)
 
 
 def test_a_layer_flattens_all_axes_but_the_first():
@@ -62,7 +62,7 @@ def test_one_hot_counts_classes_on_demand():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda x: F.dropout(x, 1.5), r"p is a probability, not 1\.5"),
         (lambda x: F.dropout(x, 0.5, mode="up"), "mode is 'upscale_in_train' or 'downscale_in_infer'"),
@@ -72,6 +72,6 @@ def test_one_hot_counts_classes_on_demand():
         ),
     ],
 )
-def test_wrong_arguments_are_errors(call: Callable[[Any], Any], told: str):
-    with pytest.raises(OperatorError, match=told):
+def test_wrong_arguments_are_errors(call: Callable[[Any], Any], message: str):
+    with pytest.raises(OperatorError, match=message):
         call(app.ones([3, 3]))

@@ -18,7 +18,7 @@ ONES = app.ones([1, 1, 2, 2])
 
 
 @pytest.mark.parametrize(
-    ("found", "recorded"),
+    ("call", "expected"),
     [
         (lambda: F.conv2d(X, ONES, padding="SAME", stride=2), [[12, 20, 13], [52, 60, 33], [41, 45, 24]]),
         (lambda: F.max_pool2d(X, 2, 2, ceil_mode=True), [[6, 8, 9], [16, 18, 19], [21, 23, 24]]),
@@ -29,8 +29,8 @@ ONES = app.ones([1, 1, 2, 2])
         (lambda: F.avg_pool2d(X, 2, 2, 0, True, False), [[3, 5, 6.5], [13, 15, 16.5], [20.5, 22.5, 24]]),
     ],
 )
-def test_functions_give_the_numbers_of_paddle(found: Any, recorded: Any):
-    np.testing.assert_allclose(np.squeeze(found().numpy()), recorded, rtol=1e-6)
+def test_functions_give_the_numbers_of_paddle(call: Any, expected: Any):
+    np.testing.assert_allclose(np.squeeze(call().numpy()), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("padding", [[1, 0, 2, 0], [[1, 0], [2, 0]], [[0, 0], [0, 0], [1, 0], [2, 0]]])
@@ -69,13 +69,13 @@ def test_a_convolution_begins_with_normal_weights_and_zero_biases():
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "told"),
+    ("call", "kind", "message"),
     [
         (lambda: nn.Conv2D(3, 4, 3, groups=2), ShapeError, "found 2 groups of 3 and 4 channels"),
         (lambda: nn.Conv2D(3, 4, "3"), ShapeError, "Conv2D: kernel_size must be a whole number of at least 1"),
     ],
 )
-def test_wrong_arguments_are_errors(call: Any, kind: type[Exception], told: str):
+def test_wrong_arguments_are_errors(call: Any, kind: type[Exception], message: str):
     with pytest.raises(kind) as caught:
         call()
-    assert told in str(caught.value)
+    assert message in str(caught.value)

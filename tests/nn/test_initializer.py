@@ -48,8 +48,8 @@ def test_normal_numbers_have_their_mean_and_spread():
 
 def test_constants_and_arrays():
     assert (first_values(init.Constant(1.5)) == 1.5).all()
-    given = np.arange(6.0).reshape(2, 3)
-    assert first_values(init.Assign(given), [2, 3]).tolist() == given.tolist()
+    array = np.arange(6.0).reshape(2, 3)
+    assert first_values(init.Assign(array), [2, 3]).tolist() == array.tolist()
     assert first_values(init.Assign([1, 2]), [2], dtype="int64").dtype == "int64"
     assert nn.create_parameter([2], "int64").tolist() == [0, 0]
 
@@ -73,11 +73,11 @@ def values_in_program(initializer: Any, seed: int | None, runs: int = 1) -> list
         startup.random_seed = seed
     with static_mode(), static.program_guard(main, startup):
         parameters = network(initializer).parameters()
-    found = []
+    values = []
     for _ in range(runs):
         static.Executor().run(startup, scope=scope)
-        found.append([scope.value(p.name).copy() for p in parameters])
-    return found
+        values.append([scope.value(p.name).copy() for p in parameters])
+    return values
 
 
 @pytest.mark.parametrize("initializer", RANDOM)
@@ -148,8 +148,8 @@ def test_a_traced_function_fills_a_tensor_whenever_it_runs():
         init.Uniform()(tensor)
         return tensor + x
 
-    found = [fill(app.zeros([4])).tolist() for _ in range(2)]
-    assert found[0] != found[1] == tensor.tolist()
+    results = [fill(app.zeros([4])).tolist() for _ in range(2)]
+    assert results[0] != results[1] == tensor.tolist()
 
 
 # Errors
@@ -157,23 +157,23 @@ def test_a_traced_function_fills_a_tensor_whenever_it_runs():
 
 @pytest.mark.parametrize("initializer", RANDOM)
 def test_random_whole_numbers_are_an_error(initializer: Any):
-    told = f"{type(initializer).__name__} draws floating numbers, which int64 cannot hold"
+    message = f"{type(initializer).__name__} draws floating numbers, which int64 cannot hold"
     for fill in (lambda: initializer(app.zeros([2, 3], "int64")), lambda: first_values(initializer, dtype="int64")):
-        with pytest.raises(DtypeError, match=told):
+        with pytest.raises(DtypeError, match=message):
             fill()
 
 
 def test_wrong_arguments_are_errors():
-    for given in (np.zeros((3, 2)), np.zeros(6), np.zeros((2, 3, 1)), 0.0):
+    for array in (np.zeros((3, 2)), np.zeros(6), np.zeros((2, 3, 1)), 0.0):
         with pytest.raises(ShapeError, match=r"Assign has an array of shape .*, the parameter has shape \[2, 3\]"):
-            first_values(init.Assign(given), [2, 3])
+            first_values(init.Assign(array), [2, 3])
     with pytest.raises(OperatorError, match=r"Uniform: a Variable has no values.*create_parameter"):
         init.Uniform()(static.data("x", [2, 3]))
 
 
 def test_the_third_argument_of_create_parameter_is_the_name_as_in_paddle():
-    made = app.create_parameter([2], "float32", "gain", nn.ParamAttr(trainable=False), False, init.Constant(3.0))
-    assert (made.name, made.tolist(), made.trainable) == ("gain", [3.0, 3.0], False)
+    gain = app.create_parameter([2], "float32", "gain", nn.ParamAttr(trainable=False), False, init.Constant(3.0))
+    assert (gain.name, gain.tolist(), gain.trainable) == ("gain", [3.0, 3.0], False)
     with pytest.raises(AppError, match=r"its third argument, the name, is text, found .*; write attr="):
         app.create_parameter([2], "float32", init.Constant(3.0))
 

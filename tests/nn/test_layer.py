@@ -122,15 +122,15 @@ def test_names_are_those_of_the_layer_and_the_part_in_both_modes():
     with names.guard():
         net, head = Net(), nn.Linear(1, 1, name="head")
     assert (net.full_name(), net.first.full_name(), net.inner[0].full_name()) == ("net_0", "linear_0", "linear_1")
-    found = [p.name for p in net.parameters()]
-    assert found == ["net_0.w_0", "linear_0.w_0", "linear_0.b_0", "linear_1.w_0", "linear_1.b_0"]
+    expected = [p.name for p in net.parameters()]
+    assert expected == ["net_0.w_0", "linear_0.w_0", "linear_0.b_0", "linear_1.w_0", "linear_1.b_0"]
     assert head.weight.name == "head_0.w_0"
     for layer, name in ((nn.BatchNorm1D(2), "batch_norm1d"), (nn.ReLU(), "re_lu")):
         assert layer.full_name().rpartition("_")[0] == name
     main = static.Program()
     with names.guard(), static_mode(), static.program_guard(main, static.Program()):
-        assert [p.name for p in Net().parameters()] == found
-    assert {p.name for p in main.all_parameters()} == set(found)
+        assert [p.name for p in Net().parameters()] == expected
+    assert {p.name for p in main.all_parameters()} == set(expected)
 
 
 def test_a_parameter_attribute_says_name_first_value_and_whether_it_is_trained():
@@ -177,9 +177,9 @@ def test_state_is_taken_from_arrays_and_keeps_the_parameters_type_and_identity()
 def test_missing_and_unknown_entries_of_a_state_warn_and_the_others_are_taken():
     net = nn.Linear(2, 1)
     state = {"weight": np.ones((2, 1)), "biass": np.ones(1), "extra": 1}
-    with pytest.warns(UserWarning, match="Linear.set_state_dict: ") as told:
+    with pytest.warns(UserWarning, match="Linear.set_state_dict: ") as warnings:
         assert net.set_state_dict(state) == (["bias"], ["biass", "extra"])
-    assert [str(w.message) for w in told] == [
+    assert [str(w.message) for w in warnings] == [
         "Linear.set_state_dict: bias: missing, and stay as they are",
         "Linear.set_state_dict: biass, extra: not in this layer",
     ]
@@ -187,7 +187,7 @@ def test_missing_and_unknown_entries_of_a_state_warn_and_the_others_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "told"),
+    ("name", "wrong", "message"),
     [
         ("bias", np.zeros(2), r"bias has shape \[1\], the state dict has \[2\]"),
         ("bias", [1j], "bias is float32, and was given complex128; nothing was changed"),
@@ -197,11 +197,11 @@ def test_missing_and_unknown_entries_of_a_state_warn_and_the_others_are_taken():
         ("steps", [300], "steps is int8, and was given int64, with numbers that int8 cannot hold; nothing was changed"),
     ],
 )
-def test_a_state_that_does_not_fit_changes_nothing(name: str, wrong: Any, told: str):
+def test_a_state_that_does_not_fit_changes_nothing(name: str, wrong: Any, message: str):
     net = nn.Linear(2, 1)
     net.register_buffer("steps", to_tensor([7], "int8"))
     before = {path: p.tolist() for path, p in net.state_dict().items()}
-    with pytest.raises(OperatorError, match=told):
+    with pytest.raises(OperatorError, match=message):
         net.set_state_dict({"weight": np.zeros((2, 1)), "bias": [0.0], "steps": [3], name: wrong})
     assert {path: p.tolist() for path, p in net.state_dict().items()} == before
     net.set_state_dict({"weight": np.zeros((2, 1)), "bias": [np.inf], "steps": [3]})
@@ -298,7 +298,7 @@ def test_a_sequence_has_its_layers_by_number_name_and_slice():
 def test_a_sequence_takes_layers_pairs_lists_and_dictionaries_and_calls_them_in_order():
     a, b = layers(2)
     x = app.ones([4, 2])
-    for made, keys in (
+    for sequence, keys in (
         (nn.Sequential(a, b), "01"),
         (nn.Sequential([a, b]), "01"),
         (nn.Sequential(("x", a), ("y", b)), "xy"),
@@ -306,9 +306,9 @@ def test_a_sequence_takes_layers_pairs_lists_and_dictionaries_and_calls_them_in_
         (nn.Sequential([("x", a), ("y", b)]), "xy"),
         (nn.Sequential(a, ("y", b)), "0y"),
     ):
-        assert list(made.named_children()) == [(keys[0], a), (keys[1], b)]
-        assert made[keys[0]] is getattr(made, keys[0]) is a
-        np.testing.assert_array_equal(made(x).numpy(), b(a(x)).numpy())
+        assert list(sequence.named_children()) == [(keys[0], a), (keys[1], b)]
+        assert sequence[keys[0]] is getattr(sequence, keys[0]) is a
+        np.testing.assert_array_equal(sequence(x).numpy(), b(a(x)).numpy())
     assert list(nn.Sequential(("one", a)).state_dict()) == ["one.weight", "one.bias"]
     assert nn.Sequential()(x) is x
 
@@ -322,9 +322,9 @@ def same_path() -> nn.Layer:
 
 def test_a_state_dict_is_put_into_one_that_has_the_paths_of_another_layer():
     first, second = nn.Linear(1, 1), nn.Linear(1, 1)
-    kept = first.state_dict()
-    assert second.state_dict(destination=kept) is kept
-    assert kept["weight"] is second.weight
+    state = first.state_dict()
+    assert second.state_dict(destination=state) is state
+    assert state["weight"] is second.weight
 
 
 class Early(nn.Layer):
@@ -333,7 +333,7 @@ class Early(nn.Layer):
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (Early, r"Early.__init__ must call super\(\).__init__\(\) before it sets 'inner'"),
         (lambda: Net().register_buffer("inner", to_tensor(0.0)), "the attribute 'inner' exists already"),
@@ -347,6 +347,6 @@ class Early(nn.Layer):
         ),
     ],
 )
-def test_wrong_arguments_are_errors(call: Any, told: str):
-    with pytest.raises(AppError, match=told):
+def test_wrong_arguments_are_errors(call: Any, message: str):
+    with pytest.raises(AppError, match=message):
         call()

@@ -61,9 +61,9 @@ def cross_entropy(**settings: Any) -> Callable[[str], Any]:
 def ignoring(label: int, dtype: str) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
     """A row of the table where some labels are ignored."""
     labels = np.array([0, label, 1, 2], dtype)
-    kept = labels != label
-    each = np.where(kept, -LOG[np.arange(4), labels * kept], 0)
-    return cross_entropy(ignore_index=label), SCORES, labels, each, kept.sum()
+    is_counted = labels != label
+    each = np.where(is_counted, -LOG[np.arange(4), labels * is_counted], 0)
+    return cross_entropy(ignore_index=label), SCORES, labels, each, is_counted.sum()
 
 
 CLASS_WEIGHTS = WEIGHTS[LABELS]
@@ -105,9 +105,9 @@ LOSSES: dict[str, tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]] = {
 def test_losses_are_those_of_the_formulas(compute: Any, name: str, reduction: str):
     make, x, y, each, count = LOSSES[name]
     expected = {"mean": each.sum() / count, "sum": each.sum(), "none": each}[reduction]
-    found = compute(make(reduction), x, y)
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=1e-6 if "smoothed" in name else 1e-10)
+    actual = compute(make(reduction), x, y)
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6 if "smoothed" in name else 1e-10)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_losses_are_those_of_the_formulas(compute: Any, name: str, reduction: st
     ],
 )
 def test_labels_of_minus_100_are_ignored_by_default_in_both_modes(engine: str, weight: Any):
-    labels, kept = np.array([[0], [-100], [1], [-100]]), np.array([0, 2])
+    labels, rows = np.array([[0], [-100], [1], [-100]]), np.array([0, 2])
     counts = np.ones(2) if weight is None else weight[:2]
-    expected = (-LOG[kept, [0, 1]] * counts).sum() / counts.sum()
+    expected = (-LOG[rows, [0, 1]] * counts).sum() / counts.sum()
     scores = to_tensor(SCORES, stop_gradient=False)
     eager = F.cross_entropy(scores, to_tensor(labels), None if weight is None else to_tensor(weight))
     eager.backward()
@@ -132,8 +132,8 @@ def test_labels_of_minus_100_are_ignored_by_default_in_both_modes(engine: str, w
         x.stop_gradient = False
         loss = F.cross_entropy(x, y, weight)
         fetch = [loss, *static.gradients(loss, x)]
-    found, gradient = static.Executor(engine=engine).run(main, {"x": SCORES, "y": labels}, fetch)
-    np.testing.assert_allclose([eager.item(), found], [expected, expected], rtol=1e-12)
+    value, gradient = static.Executor(engine=engine).run(main, {"x": SCORES, "y": labels}, fetch)
+    np.testing.assert_allclose([eager.item(), value], [expected, expected], rtol=1e-12)
     np.testing.assert_allclose(gradient, scores.grad.numpy(), rtol=1e-12)
 
 
@@ -202,8 +202,8 @@ ERRORS = {
 @both
 @pytest.mark.parametrize("name", ERRORS)
 def test_wrong_arguments_are_errors(compute: Any, name: str):
-    loss, y, told = ERRORS[name]
-    with pytest.raises(ShapeError if "shape" in name else OperatorError, match=told):
+    loss, y, message = ERRORS[name]
+    with pytest.raises(ShapeError if "shape" in name else OperatorError, match=message):
         compute(loss, SCORES, y)
 
 

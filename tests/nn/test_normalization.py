@@ -74,9 +74,9 @@ def test_a_program_trains_like_layers_and_its_clone_for_testing_does_not():
         app.optimizer.SGD(0.1).minimize(app.mean(out * out * out))
     scope, executor = static.Scope(), static.Executor()
     executor.run(startup, scope=scope)
-    (found,) = executor.run(main, {"x": X}, [out], scope=scope)
+    (trained,) = executor.run(main, {"x": X}, [out], scope=scope)
     eager = nn.BatchNorm1D(3)
-    np.testing.assert_allclose(found, eager(to_tensor(X)).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(trained, eager(to_tensor(X)).numpy(), rtol=1e-5)
     np.testing.assert_allclose(scope.values[layer._mean.name], eager._mean.numpy(), rtol=1e-6)
     before = scope.values[layer._mean.name].copy()
     eager.eval()
@@ -99,7 +99,7 @@ def test_gradients():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda x: nn.BatchNorm1D(4)(x), r"batch_norm: expected 4 channels, found an input of shape \[6, 3\]"),
         (
@@ -113,6 +113,6 @@ def test_gradients():
         ),
     ],
 )
-def test_shapes_that_do_not_fit_are_errors(call: Callable[[Any], Any], told: str):
-    with pytest.raises(ShapeError, match=told):
+def test_shapes_that_do_not_fit_are_errors(call: Callable[[Any], Any], message: str):
+    with pytest.raises(ShapeError, match=message):
         call(to_tensor(X))

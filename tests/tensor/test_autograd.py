@@ -40,10 +40,10 @@ def with_zeros(x: Any, index: Any) -> Any:
 def test_a_gradient_uses_the_array_of_numpy_that_the_forward_pass_had(function: Any, array: np.ndarray):
     gradients = []
     for change in (False, True):
-        given, x = array.copy(), to_tensor(np.arange(1.0, 5.0), stop_gradient=False)
-        y = function(x, given)
+        operand, x = array.copy(), to_tensor(np.arange(1.0, 5.0), stop_gradient=False)
+        y = function(x, operand)
         if change:
-            given[...] = 0
+            operand[...] = 0
         y.sum().backward()
         gradients.append(x.grad.tolist())
     assert gradients[0] == gradients[1]
@@ -102,8 +102,8 @@ def test_a_gradient_shares_no_memory_and_grows_in_place():
 def test_starts_are_converted_to_arrays_of_the_right_type(start: Any, create_graph: bool):
     x = leaf(3.0, dtype="float32")
     y = (x * x).sum() if isinstance(start, float) else x * x
-    (found,) = grad(y, x, [start], create_graph=create_graph)
-    assert (found.tolist(), found.dtype) == ([12.0], "float32")
+    (gradient,) = grad(y, x, [start], create_graph=create_graph)
+    assert (gradient.tolist(), gradient.dtype) == ([12.0], "float32")
 
 
 def test_backward_from_a_constant_warns_alone_and_is_an_error_beside_others():
@@ -112,8 +112,8 @@ def test_backward_from_a_constant_warns_alone_and_is_an_error_beside_others():
         match="backward from a Tensor with stop_gradient=True does nothing.*; make an input with stop_gradient=False",
     ):
         app.ones([1]).backward()
-    told = "of tensors does not require grad and does not have a grad_fn"
-    with pytest.raises(GradientError, match=f"element 1 {told}"):
+    message = "of tensors does not require grad and does not have a grad_fn"
+    with pytest.raises(GradientError, match=f"element 1 {message}"):
         app.autograd.backward([leaf(1.0), app.ones([1])])
 
 
@@ -123,8 +123,8 @@ def test_backward_from_a_constant_warns_alone_and_is_an_error_beside_others():
 def test_grad_with_respect_to_some_of_several_outputs():
     x = leaf(1.0, 2.0, 3.0)
     first, _, third = app.split(x, 3)
-    found = grad((first * third).sum(), [third, first, x], retain_graph=True)
-    assert [g.tolist() for g in found] == [[1.0], [3.0], [3.0, 0.0, 1.0]]
+    gradients = grad((first * third).sum(), [third, first, x], retain_graph=True)
+    assert [g.tolist() for g in gradients] == [[1.0], [3.0], [3.0, 0.0, 1.0]]
     assert grad(first * third, x, no_grad_vars=[first])[0].tolist() == [0.0, 0.0, 1.0]
 
 
@@ -148,12 +148,12 @@ def test_an_unused_input_is_an_error_unless_it_is_allowed():
     for kind in (GradientError, RuntimeError, ValueError):
         with pytest.raises(kind, match=r"input 1 of grad, of shape \[2\], was not used .* allow_unused=True"):
             grad(x * x, [x, unused])
-    found = grad(x * x, [x, unused], allow_unused=True)
-    assert (found[0].tolist(), found[1]) == ([4.0], None)
+    gradients = grad(x * x, [x, unused], allow_unused=True)
+    assert (gradients[0].tolist(), gradients[1]) == ([4.0], None)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"inputs": [None]}, "elements of inputs must be Tensors, but element 0 is a NoneType"),
         ({"inputs": None}, "inputs should not be None"),
@@ -165,9 +165,9 @@ def test_an_unused_input_is_an_error_unless_it_is_allowed():
         ({"grad_outputs": [None, None]}, "1 tensor, but 2 gradients for them"),
     ],
 )
-def test_wrong_arguments_of_grad_are_assertion_errors(arguments: Any, told: str):
+def test_wrong_arguments_of_grad_are_assertion_errors(arguments: Any, message: str):
     x = leaf(2.0)
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         grad(**{"outputs": x * x, "inputs": x, **arguments})
 
 

@@ -35,7 +35,7 @@ def test_a_pickle_holds_numbers_and_a_name_but_no_graph():
     parameter = nn.create_parameter([2], "float32")
     (parameter * 2.0).sum().backward()
     part = parameter[:1]  # that looks into the same memory
-    again, taken = pickle.loads(pickle.dumps([parameter, part]))
+    again, slice_again = pickle.loads(pickle.dumps([parameter, part]))
     assert (again.tolist(), again.name) == (parameter.tolist(), parameter.name)
     assert (again.stop_gradient, again.grad) == (False, None)
-    assert (taken.tolist(), taken.is_leaf) == (part.tolist(), True)
+    assert (slice_again.tolist(), slice_again.is_leaf) == (part.tolist(), True)

@@ -68,7 +68,7 @@ def run_with_hook(returned: Any, where: str) -> None:
 
 @pytest.mark.parametrize("where", ["leaf", "inner", "retained", "grad", "create_graph"])
 @pytest.mark.parametrize(
-    ("returned", "told"),
+    ("returned", "message"),
     [
         (app.ones([3]), r"changed the size of a gradient of shape \[2\]: it returned shape \[3\]"),
         (app.ones([1]), r"changed the size of a gradient of shape \[2\]: it returned shape \[1\]"),
@@ -77,6 +77,6 @@ def run_with_hook(returned: Any, where: str) -> None:
         (np.ones(2), "returned a ndarray, expected a Tensor, or None"),
     ],
 )
-def test_a_hook_that_returns_no_such_gradient_is_an_error(returned: Any, told: str, where: str):
-    with pytest.raises(OperatorError, match=rf"hook '.*<lambda>' \(.*test_hooks.py:\d+\) .*{told}"):
+def test_a_hook_that_returns_no_such_gradient_is_an_error(returned: Any, message: str, where: str):
+    with pytest.raises(OperatorError, match=rf"hook '.*<lambda>' \(.*test_hooks.py:\d+\) .*{message}"):
         run_with_hook(returned, where)

@@ -112,9 +112,9 @@ def test_assignment_to_an_index_agrees_with_numpy(index: Any):
 def test_scalars_can_be_changed_in_place():
     for _ in range(3):  # the first call of an operator takes another way than those that follow
         with app.no_grad():
-            found = [to_tensor(1.0) * to_tensor(2.0), 3.0 - to_tensor(1.0), to_tensor(4.0) / 2.0]
-        assert [x.item() for x in found] == [2.0, 2.0, 2.0]
-        assert [x.zero_().item() for x in found] == [0.0, 0.0, 0.0]
+            results = [to_tensor(1.0) * to_tensor(2.0), 3.0 - to_tensor(1.0), to_tensor(4.0) / 2.0]
+        assert [x.item() for x in results] == [2.0, 2.0, 2.0]
+        assert [x.zero_().item() for x in results] == [0.0, 0.0, 0.0]
     x = to_tensor(2.0, stop_gradient=False)
     x.grad = Tensor(np.broadcast_to(np.float32(1.0), ()))  # read-only memory
     (x * 3.0).backward()
@@ -279,10 +279,10 @@ def test_a_mask_or_an_index_that_does_not_fit_is_an_error(index: Any, value: Any
 def test_values_that_no_gradient_reads_can_change():
     x = leaf(2.0)
     y = x * 3.0
-    kept, read = y + 1.0, y * y
+    shifted, read = y + 1.0, y * y
     of_shapes = y.reshape([1, 1]).sum() + y.astype("float32").mean()
     y.add_(1.0)
-    (kept + of_shapes).backward()
+    (shifted + of_shapes).backward()
     assert x.grad.tolist() == [9.0]
     with pytest.raises(InPlaceError, match="has been modified by an inplace operation since"):
         read.backward()

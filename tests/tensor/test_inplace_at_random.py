@@ -75,7 +75,7 @@ def is_accepted(seed: int) -> bool:
         "multiply": lambda v, by: v.multiply_(by), "add": lambda v, by: v.add_(by),
     }  # fmt: skip
     try:
-        wanted = with_numpy(lines, START)
+        expected = with_numpy(lines, START)
     except (IndexError, ValueError):  # a part that is empty, or a shape that does not fit
         return True
     try:
@@ -84,7 +84,7 @@ def is_accepted(seed: int) -> bool:
     except InPlaceError:
         return False
     text = "\n".join(lines)
-    np.testing.assert_allclose(result.item(), wanted, rtol=1e-9, atol=1e-9, err_msg=text)
+    np.testing.assert_allclose(result.item(), expected, rtol=1e-9, atol=1e-9, err_msg=text)
     slopes = np.zeros_like(START)
     for place in np.ndindex(*START.shape):
         step = np.zeros_like(START)

@@ -33,7 +33,7 @@ def network(x: Tensor) -> Tensor:
 def test_deleting_the_result_frees_nodes_and_arrays_at_once(then: str):
     x = to_tensor(np.eye(4), stop_gradient=False)
     hidden = x * 2.0
-    kept = weakref.ref(hidden._array), weakref.ref(hidden._node)
+    references = weakref.ref(hidden._array), weakref.ref(hidden._node)
     y = network(hidden)
     first = None
     if then == "backward":
@@ -45,9 +45,9 @@ def test_deleting_the_result_frees_nodes_and_arrays_at_once(then: str):
         grad(first[0].sum(), x, retain_graph=True)
     elif then == "retained":
         y.backward(retain_graph=True)
-    assert kept[1]() is not None
+    assert references[1]() is not None
     del hidden, y, first
-    assert [ref() for ref in kept] == [None, None]
+    assert [ref() for ref in references] == [None, None]
     x.grad = None
     alive = weakref.ref(x)
     del x

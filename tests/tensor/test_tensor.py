@@ -175,13 +175,13 @@ def test_numpy_functions_run_the_operator_that_computes_the_same():
         arrays = [np.array([0.25, 0.5]), np.array([0.75, 0.25])][: function.nin]
         for inputs in (arrays, [array > 0.3 for array in arrays], [(array * 4).astype("int64") for array in arrays]):
             try:
-                found = function(*[to_tensor(array, stop_gradient=False) for array in inputs])
+                result = function(*[to_tensor(array, stop_gradient=False) for array in inputs])
                 expected = function(*inputs)
             except (AppError, TypeError, ValueError):
                 continue
-            if isinstance(found, Tensor):
+            if isinstance(result, Tensor):
                 run += 1
-                np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, err_msg=str(function))
+                np.testing.assert_allclose(result.numpy(), expected, rtol=1e-3, err_msg=str(function))
     assert run > 100
 
 
@@ -195,12 +195,12 @@ OTHERS = [B, B.astype("float32"), B[0], np.float64(0.5), np.float32(2), 2, 2.0, 
 @pytest.mark.parametrize("other", OTHERS)
 def test_arrays_and_python_values_on_either_side_give_a_tensor(operate: Any, other: Any):
     array = np.asarray(other, float)
-    for found, expected in [
+    for result, expected in [
         (operate(to_tensor(A), other), operate(A, array)),
         (operate(other, to_tensor(A)), operate(array, A)),
     ]:
-        assert isinstance(found, Tensor)
-        np.testing.assert_allclose(found.numpy(), expected)
+        assert isinstance(result, Tensor)
+        np.testing.assert_allclose(result.numpy(), expected)
 
 
 def test_products_and_gradients_with_an_array_on_the_left():
@@ -255,8 +255,8 @@ def test_arrays_in_an_index_mean_the_same_as_in_numpy_in_both_modes(index: Any):
         np.testing.assert_array_equal(part.numpy(), X[index])
         np.testing.assert_array_equal(app.grad((part * 2.0).sum(), x)[0].numpy(), expected)
     variable = static.data("x", [2, 3], "float64")[index]
-    (found,) = static.Executor().run(feed={"x": X}, fetch_list=[variable])
-    np.testing.assert_array_equal(found, X[index])
+    (value,) = static.Executor().run(feed={"x": X}, fetch_list=[variable])
+    np.testing.assert_array_equal(value, X[index])
 
 
 def test_a_slice_of_step_zero_is_an_error():

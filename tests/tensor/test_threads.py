@@ -45,17 +45,17 @@ def test_asyncio_tasks_have_modes_of_their_own():
             return records()
 
     async def trains() -> list[bool]:
-        found = []
+        modes = []
         for _ in range(3):
-            found.append(records())
+            modes.append(records())
             await asyncio.sleep(0)
-        return found
+        return modes
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(evaluates(), trains(), trains())
 
-    (found,) = together([lambda: asyncio.run(all_of_them())])  # this thread may have a loop, as that of a browser
-    assert found == [False, [True] * 3, [True] * 3]
+    (modes,) = together([lambda: asyncio.run(all_of_them())])  # this thread may have a loop, as that of a browser
+    assert modes == [False, [True] * 3, [True] * 3]
 
 
 def test_generators_and_coroutines_cannot_be_decorated():
@@ -112,8 +112,8 @@ def test_static_mode_and_the_default_type_are_set_for_all_threads():
 
 
 def test_each_generated_name_is_unique():
-    made = together([lambda: [names.generate("threads") for _ in range(500)]] * 4)
-    assert len({name for some in made for name in some}) == 2000
+    lists = together([lambda: [names.generate("threads") for _ in range(500)]] * 4)
+    assert len({name for some in lists for name in some}) == 2000
 
 
 def test_no_two_threads_draw_the_same_numbers():
