@@ -35,11 +35,11 @@ def body(program: Program) -> Any:
     return inside(program).attributes["true"]
 
 
-def set_on(found: Callable[[Program], Any], **values: Any) -> Callable[[Program], Any]:
+def set_on(find: Callable[[Program], Any], **values: Any) -> Callable[[Program], Any]:
     def change(program: Program) -> None:
         for name, value in values.items():
-            assert getattr(found(program), name) != value
-            setattr(found(program), name, value)
+            assert getattr(find(program), name) != value
+            setattr(find(program), name, value)
 
     return change
 
@@ -48,7 +48,7 @@ def first(program: Program) -> Any:
     return program.global_block().ops[0]
 
 
-def kept(program: Program) -> Any:
+def persistable(program: Program) -> Any:
     return program.global_block().var("kept")
 
 
@@ -64,11 +64,11 @@ CHANGES = {
     "outputs": set_on(first, outputs=("kept",)),
     "a definition": set_on(first, definition=REGISTRY["exp"]),
     "a role": set_on(first, role="backward"),
-    "persistability": set_on(kept, persistable=False),
-    "stop_gradient": set_on(kept, stop_gradient=True),
-    "what is fed": set_on(kept, is_data=True),
-    "a shape": set_on(kept, shape=(2, 4)),
-    "a type": set_on(kept, dtype="float64"),
+    "persistability": set_on(persistable, persistable=False),
+    "stop_gradient": set_on(persistable, stop_gradient=True),
+    "what is fed": set_on(persistable, is_data=True),
+    "a shape": set_on(persistable, shape=(2, 4)),
+    "a type": set_on(persistable, dtype="float64"),
     "a name": lambda p: p.global_block().rename_var("kept", "other"),
     "a variable removed": lambda p: p.global_block().vars.pop("kept"),
     "a variable created": lambda p: p.global_block().create_var("other", [2]),
@@ -82,23 +82,23 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_change_is_noticed(change: Callable[[Program], Any]):
-    program, made = network(), ProgramCache[str, object]()
-    before = made.get(program, "a", object)
-    assert made.get(program, "a", object) is before
-    assert made.get(program, "b", object) is not before
+    program, cache = network(), ProgramCache[str, object]()
+    before = cache.get(program, "a", object)
+    assert cache.get(program, "a", object) is before
+    assert cache.get(program, "b", object) is not before
     change(program)
-    after = made.get(program, "a", object)
+    after = cache.get(program, "a", object)
     assert after is not before
-    assert made.get(program, "a", object) is after
+    assert cache.get(program, "a", object) is after
 
 
 def test_equal_contents_are_no_change_and_values_are_freed_with_their_program():
-    program, made = network(), ProgramCache[str, object]()
-    gone = weakref.ref(made.get(program, "a", type("Made", (), {})))
-    kept(program).shape = (2, 3)
+    program, cache = network(), ProgramCache[str, object]()
+    gone = weakref.ref(cache.get(program, "a", type("Made", (), {})))
+    persistable(program).shape = (2, 3)
     first(program).attributes["value"] = float("0")
     first(program).inputs = ("x", "y")[:1]
-    assert made.get(program, "a", object) is gone()
+    assert cache.get(program, "a", object) is gone()
     del program
     gc.collect()
     assert gone() is None

@@ -37,12 +37,12 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
 
 
 def differences(f: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
-    found = np.zeros_like(at)
+    slopes = np.zeros_like(at)
     for i in range(at.size):
         step = np.zeros_like(at)
         step.flat[i] = 1e-6
-        found.flat[i] = (f(at + step) - f(at - step)) / 2e-6
-    return found
+        slopes.flat[i] = (f(at + step) - f(at - step)) / 2e-6
+    return slopes
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -88,9 +88,9 @@ def test_the_functions_of_custom_operators_in_a_loop_are_called_again_for_its_gr
     x = static.data("x", [3], "float64")
     x.stop_gradient = False
     (dx,) = static.gradients([counted(2, step, x)], [x])
-    (found,) = static.Executor().run(feed={"x": np.ones(3)}, fetch_list=[dx])
+    (gradient,) = static.Executor().run(feed={"x": np.ones(3)}, fetch_list=[dx])
     forward = [3.0, 12.0]
-    assert (found.tolist(), calls) == ([256.0] * 3, [*forward, *forward[:-1], *forward[::-1]])
+    assert (gradient.tolist(), calls) == ([256.0] * 3, [*forward, *forward[:-1], *forward[::-1]])
 
 
 class Squared(PyLayer):
@@ -111,8 +111,8 @@ def test_a_pylayer_has_a_context_at_each_iteration(engine: str):
     x.stop_gradient = False
     y = counted(2, lambda i, v: Squared.apply(v) + cond(i == 1, lambda: Squared.apply(v), lambda: v), x)
     (dx,) = static.gradients([y], [x])
-    (found,) = static.Executor(engine=engine).run(feed={"x": np.array([1.0, 2.0])}, fetch_list=[dx])
-    assert found.tolist() == [24.0, 120.0]  # of 2 (x² + x)²
+    (gradient,) = static.Executor(engine=engine).run(feed={"x": np.array([1.0, 2.0])}, fetch_list=[dx])
+    assert gradient.tolist() == [24.0, 120.0]  # of 2 (x² + x)²
 
 
 STOCHASTIC = [lambda v, x: app.nn.functional.dropout(v, 0.25), lambda v, x: v + x * app.rand([64], "float64")]
@@ -127,8 +127,8 @@ def test_the_gradient_of_a_loop_uses_the_random_numbers_of_its_iterations(step: 
     y = counted(3, lambda i, v: step(v, x), x)
     (dx,) = static.gradients([y], [x])
     value = np.linspace(1, 2, 64)
-    found, slope = static.Executor(engine=engine).run(feed={"x": value}, fetch_list=[y, dx])
-    np.testing.assert_allclose(slope, found / value)
+    result, slope = static.Executor(engine=engine).run(feed={"x": value}, fetch_list=[y, dx])
+    np.testing.assert_allclose(slope, result / value)
 
 
 @pytest.mark.parametrize("step", STOCHASTIC)
@@ -168,9 +168,9 @@ def test_a_loop_whose_shapes_change_has_gradients():
     (y,) = while_loop(lambda y: app.sum(y) < 9.0, lambda y: [app.concat([y * y, y], axis=0)], [x])
     (dx,) = static.gradients([y], [x])
     at = np.array([0.9, 1.2])
-    found = static.Executor().run(feed={"x": at}, fetch_list=[dx])[0]
+    gradient = static.Executor().run(feed={"x": at}, fetch_list=[dx])[0]
     value = lambda v: float(static.Executor().run(feed={"x": v}, fetch_list=[y])[0].sum())  # noqa: E731
-    np.testing.assert_allclose(found, differences(value, at), rtol=1e-6)
+    np.testing.assert_allclose(gradient, differences(value, at), rtol=1e-6)
 
 
 def test_gradients_inside_a_branch():
@@ -188,8 +188,8 @@ def test_a_gradient_inside_is_another_variable_than_the_one_outside():
     y = cond(app.sum(x) > 0.0, lambda: static.gradients([app.sin(x)], [x])[0] + outer, lambda: x)
     z = counted(1, lambda i, v: static.gradients([app.cos(x)], [x])[0] + outer, x)
     at = np.array([0.5, 1.0])
-    found = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
-    np.testing.assert_allclose(found, [np.cos(at) + 2 * at, -np.sin(at) + 2 * at])
+    results = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
+    np.testing.assert_allclose(results, [np.cos(at) + 2 * at, -np.sin(at) + 2 * at])
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_gradients_inside_are_those_of_what_is_computed_inside_or_detached():
     y = cond(app.sum(x) > 0.0, lambda: static.gradients([h.detach() * x + app.exp(x) * 2.0], [x])[0], lambda: x)
     z = counted(2, lambda i, v: static.gradients([v * v * h], [v])[0], x)
     at = np.array([0.5, 1.0])
-    found = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
-    np.testing.assert_allclose(found, [np.exp(at) * 3.0, 4.0 * at * np.exp(at) ** 2])
+    results = static.Executor().run(feed={"x": at}, fetch_list=[y, z])
+    np.testing.assert_allclose(results, [np.exp(at) * 3.0, 4.0 * at * np.exp(at) ** 2])
 
 
 def test_a_detached_value_carries_no_gradient():
@@ -265,8 +265,8 @@ def test_control_flow_may_overwrite_what_its_gradient_does_not_read(repeats: boo
     (dx,) = static.gradients([y], [x])
     executor = static.Executor()
     executor.run(static.default_startup_program())
-    found = [v.tolist() for v in executor.run(feed={"x": np.array([1.0, 2.0])}, fetch_list=[dx, mean])]
-    assert found == ([[4.0, 32.0], [2.0, 6.0]] if repeats else [[2.0, 4.0], [1.0, 2.0]])
+    results = [v.tolist() for v in executor.run(feed={"x": np.array([1.0, 2.0])}, fetch_list=[dx, mean])]
+    assert results == ([[4.0, 32.0], [2.0, 6.0]] if repeats else [[2.0, 4.0], [1.0, 2.0]])
 
 
 class Clipped(PyLayer):

@@ -33,20 +33,20 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 Step = tuple[Any, ...]
 
 
-def steps_of(random: np.random.Generator, known: int, deepest: int = 2, depth: int = 0) -> list[Step]:
+def steps_of(random: np.random.Generator, count: int, deepest: int = 2, depth: int = 0) -> list[Step]:
     """What a Program does: each step computes a new value from known ones, or writes one over a known one."""
     steps: list[Step] = []
     for _ in range(int(random.integers(2, 5 if depth else 9))):
         kind = random.choice(["new", "write", "increment", "twice", "cond", "while"], p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1])
         if kind in ("cond", "while") and depth < deepest:
-            inner = [steps_of(random, known, deepest, depth + 1) for _ in range(2 if kind == "cond" else 1)]
+            inner = [steps_of(random, count, deepest, depth + 1) for _ in range(2 if kind == "cond" else 1)]
             steps.append((kind, bool(random.integers(2)) if kind == "cond" else int(random.integers(0, 4)), *inner))
             continue
         operator = str(random.choice([*ONE, *TWO]))
-        places = [int(n) for n in random.integers(0, known, 3)]
+        places = [int(n) for n in random.integers(0, count, 3)]
         if kind == "new" and depth == 0:
             steps.append(("new", operator, *places))
-            known += 1
+            count += 1
         elif kind == "increment":
             steps.append(("increment", "", *places))
         else:
@@ -117,12 +117,12 @@ def check(seed: int, engine: str = "reference", deepest: int = 2) -> None:
     with names.guard(), static.program_guard(main, startup), static.scope_guard(static.Scope()):
         app.enable_static()
         try:
-            found = _in_static_mode(steps, weights, updated, engine, {"x": numbers, "flag": np.array(flag)})
+            actual = _in_static_mode(steps, weights, updated, engine, {"x": numbers, "flag": np.array(flag)})
         finally:
             app.disable_static()
-    for one, other in zip(found, expected, strict=True) if found else ():
+    for one, other in zip(actual, expected, strict=True) if actual else ():
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=f"seed {seed}: {steps}\n{main}")
-    assert found or updated, f"seed {seed}: refused without need"
+    assert actual or updated, f"seed {seed}: refused without need"
 
 
 def _in_static_mode(steps: list[Step], weights: np.ndarray, updated: bool, engine: str, feed: Any) -> list[Any]:
@@ -137,16 +137,16 @@ def _in_static_mode(steps: list[Step], weights: np.ndarray, updated: bool, engin
     if updated:  # after which nothing that needs the parameter as it was can have a gradient
         app.assign(w * 2.0, output=w)
     try:
-        made = static.gradients([loss], [x, w])
+        gradients = static.gradients([loss], [x, w])
     except InPlaceError as error:
         if updated and f"needs the value that {w.name} had there" in str(error):
             return []
         raise
     executor.run(static.default_startup_program())
-    fetch = [loss, *(g for g in made if g is not None)]
-    found = iter(executor.run(main.clone(), feed, [v.name for v in fetch]))
-    value = next(found)
-    return [value, *(np.zeros(SIZE) if g is None else next(found) for g in made)]
+    fetch = [loss, *(g for g in gradients if g is not None)]
+    fetched = iter(executor.run(main.clone(), feed, [v.name for v in fetch]))
+    value = next(fetched)
+    return [value, *(np.zeros(SIZE) if g is None else next(fetched) for g in gradients)]
 
 
 def test_gradients_after_overwrites_are_right_or_an_error():

@@ -30,20 +30,20 @@ def output() -> np.ndarray:
 
 
 def test_find_var_gives_a_parameter():
-    found = static.global_scope().find_var("fc_0.w_0")
-    assert np.array(found.get_tensor()).shape == (2, 3)
-    assert found.get_tensor().shape() == [2, 3]
-    assert np.asarray(found).dtype == np.float32
+    variable = static.global_scope().find_var("fc_0.w_0")
+    assert np.array(variable.get_tensor()).shape == (2, 3)
+    assert variable.get_tensor().shape() == [2, 3]
+    assert np.asarray(variable).dtype == np.float32
     assert static.global_scope().find_var("nothing") is None
 
 
 def test_values_that_are_read_and_set_are_copies():
-    bias, given = static.global_scope().var("fc_0.b_0").get_tensor(), np.ones(3, "float32")
+    bias, array = static.global_scope().var("fc_0.b_0").get_tensor(), np.ones(3, "float32")
     np.asarray(bias)[:] = 7
     static.default_main_program().state_dict()["fc_0.b_0"][:] = 7
     assert not (static.global_scope().value("fc_0.b_0") == 7).any()
-    bias.set(given)
-    given[:] = 7
+    bias.set(array)
+    array[:] = 7
     np.testing.assert_array_equal(static.global_scope().value("fc_0.b_0"), [1, 1, 1])
 
 

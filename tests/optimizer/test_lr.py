@@ -29,12 +29,12 @@ CASES: list[tuple[Any, list[float]]] = [
 
 @pytest.mark.parametrize(("schedule", "rates"), CASES)
 def test_rates(schedule: lr.LRScheduler, rates: list[float]):
-    chosen, found = SGD(schedule), []
+    chosen, actual = SGD(schedule), []
     for _ in rates:
         assert schedule() == chosen.get_lr()
-        found.append(chosen.get_lr())
+        actual.append(chosen.get_lr())
         schedule.step()
-    np.testing.assert_allclose(found, rates, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(actual, rates, rtol=1e-12, atol=1e-15)
 
 
 def test_a_schedule_can_go_to_an_epoch():

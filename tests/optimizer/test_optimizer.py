@@ -135,14 +135,14 @@ def test_a_state_is_loaded_as_a_whole_or_not_at_all():
         f"{name}_{power}_0": [0.5] for name in ("first", "second") for power in ("beta1_pow_acc", "beta2_pow_acc")
     }
     good = {**zeros, **powers, "LR_Scheduler": {"last_epoch": 5, "last_lr": 0.5}}
-    for wrong, told in (
+    for wrong, message in (
         ({"second_moment1_0": np.zeros(2)}, r"second_moment1_0 has shape \[1\], the state dict has \[2\]; nothing"),
         ({"first_moment1_0": np.zeros((3, 2))}, r"first_moment1_0 has shape \[2, 3\], the state dict has \[3, 2\]"),
         ({"second_moment2_0": [1j]}, "second_moment2_0 is float32, and was given complex128; nothing was changed"),
         ({"second_moment3_0": [0.0]}, "second_moment3_0 belong to none of its parameters"),
         ({"LR_Scheduler": {"last_epoch": 5}}, "StepDecay.set_state_dict: last_lr missing"),
     ):
-        with pytest.raises(AppError, match=told):
+        with pytest.raises(AppError, match=message):
             stepper.set_state_dict({**good, **wrong})
     with pytest.raises(AppError, match="second_moment1_0 missing, of second_moment1_0, second_moment2_0, second_beta1"):
         stepper.set_state_dict({name: value for name, value in good.items() if name != "second_moment1_0"})
@@ -170,8 +170,8 @@ def test_parameters_without_a_stored_state_begin_anew(make: Any):
 def test_backward_and_minimize_on_tensors():
     parameter = leaf()
     stepper = SGD(0.1, [parameter])
-    ((found, gradient),) = stepper.backward((parameter * 2.0).sum())
-    assert (found is parameter, gradient.tolist()) == (True, [2.0, 2.0, 2.0])
+    ((returned, gradient),) = stepper.backward((parameter * 2.0).sum())
+    assert (returned is parameter, gradient.tolist()) == (True, [2.0, 2.0, 2.0])
     stepper.minimize(parameter.sum())
     np.testing.assert_allclose(parameter.numpy(), START - 0.2)
 
@@ -209,8 +209,8 @@ def program_with(minimize: Callable[[Any, list[Any]], Any]) -> tuple[Any, Any, A
     main, startup = static.Program(), static.Program()
     with static_mode(), static.program_guard(main, startup):
         w, b = (nn.create_parameter([2], attr=Constant(1.0), name=name) for name in ("w", "b"))
-        made = minimize((w * 3.0 + b).sum(), [w, b])
-    return main, startup, made
+        result = minimize((w * 3.0 + b).sum(), [w, b])
+    return main, startup, result
 
 
 def values_after_a_run(main: Any, startup: Any) -> dict[str, list[float]]:
@@ -250,25 +250,25 @@ def test_the_startup_program_can_be_chosen():
         before = len(startup.global_block().ops)
         Adam(0.1).minimize(w.sum(), startup_program=elsewhere)
     assert len(startup.global_block().ops) == before
-    made = {name.rsplit("_", 1)[0] for op in elsewhere.global_block().ops for name in op.outputs}
-    assert made == {"learning_rate", "w_moment1", "w_moment2", "w_beta1_pow_acc", "w_beta2_pow_acc"}
+    variables = {name.rsplit("_", 1)[0] for op in elsewhere.global_block().ops for name in op.outputs}
+    assert variables == {"learning_rate", "w_moment1", "w_moment2", "w_beta1_pow_acc", "w_beta2_pow_acc"}
 
 
 def test_parameters_of_two_types_in_one_program_are_updated_as_eager_ones():
     main, startup, scope = static.Program(), static.Program(), static.Scope()
     single, double = (START.astype(dtype) for dtype in ("float32", "float64"))
     with static_mode(), static.program_guard(main, startup):
-        made = [nn.create_parameter([3], x.dtype, attr=Assign(x), name=x.dtype.name) for x in (single, double)]
-        Adam(0.1).minimize(app.add_n([(p * 3.0).sum().astype("float64") for p in made]))
+        parameters = [nn.create_parameter([3], x.dtype, attr=Assign(x), name=x.dtype.name) for x in (single, double)]
+        Adam(0.1).minimize(app.add_n([(p * 3.0).sum().astype("float64") for p in parameters]))
     for program in (startup, main):
         static.Executor().run(program, scope=scope)
     for array in (single, double):
         parameter = to_tensor(array, stop_gradient=False)
         (parameter * 3.0).sum().backward()
         Adam(0.1, parameters=[parameter]).step()
-        found = scope.value(array.dtype.name)
-        assert found.dtype == array.dtype
-        np.testing.assert_array_equal(found, parameter.numpy())
+        value = scope.value(array.dtype.name)
+        assert value.dtype == array.dtype
+        np.testing.assert_array_equal(value, parameter.numpy())
 
 
 def test_two_optimizers_in_one_program_keep_their_own_rates():
@@ -292,7 +292,7 @@ def same_names() -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda p: SGD(0.1, p), "takes a list of parameters, such as network.parameters"),
         (lambda p: SGD(0.1, [{"params": [p]}]), "found a dictionary with 'params'; .* make an optimizer for them"),
@@ -305,8 +305,8 @@ def same_names() -> list[Any]:
         (lambda p: Adam(0.1).step(), r"Adam was made without parameters=; it has nothing to update"),
     ],
 )
-def test_wrong_arguments_are_errors(call: Callable[[Any], Any], told: str):
-    with pytest.raises(AppError, match=told):
+def test_wrong_arguments_are_errors(call: Callable[[Any], Any], message: str):
+    with pytest.raises(AppError, match=message):
         call(leaf())
 
 
@@ -316,14 +316,14 @@ def test_an_unknown_setting_is_a_type_error():
 
 
 @pytest.mark.parametrize(
-    ("shape", "trainable", "told"),
+    ("shape", "trainable", "message"),
     [
         ([], False, "there is no trainable parameter that the loss depends on"),
         ([2], True, r"the loss must be a single number; w has shape \[2\]: take its mean"),
     ],
 )
-def test_a_loss_in_a_program_is_a_number_with_trainable_parameters(shape: list[int], trainable: bool, told: str):
+def test_a_loss_in_a_program_is_a_number_with_trainable_parameters(shape: list[int], trainable: bool, message: str):
     with static_mode(), static.program_guard(static.Program(), static.Program()):
         weight = nn.create_parameter(shape, attr=nn.ParamAttr(name="w", trainable=trainable))
-        with pytest.raises(AppError, match=told):
+        with pytest.raises(AppError, match=message):
             SGD(0.1).minimize(weight)

@@ -40,9 +40,9 @@ def test_cond_runs_one_branch(x: Any):
 
 
 def structured(x: Any) -> list[Any]:
-    found = cond(app.sum(x) > 0.0, lambda: {"a": (x, [x * 2.0]), "b": None}, lambda: {"a": (x * 3.0, [x]), "b": None})
-    assert found["b"] is None
-    a, (b,) = found["a"]
+    outputs = cond(app.sum(x) > 0.0, lambda: {"a": (x, [x * 2.0]), "b": None}, lambda: {"a": (x * 3.0, [x]), "b": None})
+    assert outputs["b"] is None
+    a, (b,) = outputs["a"]
     return [a, b]
 
 
@@ -190,8 +190,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_wrong_arguments_are_errors(x: Any, wrong: str):
-    build, kind, words = REFUSED[wrong]
-    with pytest.raises(kind, match=words):
+    build, kind, message = REFUSED[wrong]
+    with pytest.raises(kind, match=message):
         build(x)
     assert static.default_main_program().current_block().idx == 0
 

@@ -57,8 +57,8 @@ def rewritten(prefix: str, change: Callable[[dict], None]) -> None:
 def test_the_program_is_json_with_an_operator_a_line(prefix: str):
     lines = files(prefix)[0].read_text().splitlines()
     (line,) = [line for line in lines if '"type": "clip"' in line]
-    said = json.loads(line.rstrip(","))
-    assert said["attributes"] == {"min": -1.0, "max": {"float": "inf"}}
+    operator = json.loads(line.rstrip(","))
+    assert operator["attributes"] == {"min": -1.0, "max": {"float": "inf"}}
     data = json.loads("\n".join(lines), parse_constant=pytest.fail)
     assert (data["format"], data["version"], data["inputs"]) == ("opsmith.model", 1, ["x"])
     operators = data["program"]["blocks"][0]["operators"]
@@ -133,7 +133,7 @@ def widened(data: dict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (lambda data: data.update(version=2), "net.json has version 2 of its format, and this release reads up to 1"),
         (widened, r"fc_0.w_0 is float32\[3, 5\], and in .*net.safetensors it is float32\[3, 4\]"),
@@ -149,9 +149,9 @@ def widened(data: dict) -> None:
         (lambda data: data["program"]["blocks"][0]["operators"][2].update(custom=7), "net.json"),
     ],
 )
-def test_other_contents_with_a_right_checksum_are_errors(prefix: str, change: Callable[[dict], None], words: str):
+def test_other_contents_with_a_right_checksum_are_errors(prefix: str, change: Callable[[dict], None], message: str):
     rewritten(prefix, change)
-    with pytest.raises(AppError, match=words):
+    with pytest.raises(AppError, match=message):
         result(prefix)
 
 

@@ -75,8 +75,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_functions_of_the_library_are_right_for_open_sizes(call: str):
     expected = CALLS[call](app.to_tensor(X))
-    found = static.Executor().run(feed={"x": X}, fetch_list=CALLS[call](static.data("x", [-1, 3])))
-    for one, other in zip(found, expected if isinstance(expected, list) else [expected], strict=True):
+    actual = static.Executor().run(feed={"x": X}, fetch_list=CALLS[call](static.data("x", [-1, 3])))
+    for one, other in zip(actual, expected if isinstance(expected, list) else [expected], strict=True):
         np.testing.assert_allclose(one, other.numpy(), rtol=1e-5)
 
 
@@ -90,6 +90,6 @@ def test_an_open_size_beside_a_size_that_is_left(engine: str):
     of_another = app.reshape(x * 2.0, [other.shape[1], -1])
     assert rows.shape == (-1, 6)
     feed = {"x": np.arange(24, dtype="float32").reshape(4, 2, 3), "other": np.ones((6, 3), "float32")}
-    found = static.Executor(engine=engine).run(feed=feed, fetch_list=[rows, moved, of_another])
-    assert [array.shape for array in found] == [(4, 6), (3, 4, 2), (3, 8)]
-    assert found[0].tolist() == feed["x"].reshape(4, 6).tolist()
+    arrays = static.Executor(engine=engine).run(feed=feed, fetch_list=[rows, moved, of_another])
+    assert [array.shape for array in arrays] == [(4, 6), (3, 4, 2), (3, 8)]
+    assert arrays[0].tolist() == feed["x"].reshape(4, 6).tolist()

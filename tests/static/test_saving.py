@@ -58,9 +58,9 @@ def test_a_network_is_continued_in_another_process(engine: str, tmp_path: Path):
             more = static.nn.fc(loaded + 1.0, 2)
         executor.run(startup)
         weight, bias = (v for v in program.all_parameters() if v.name in startup.global_block().vars)
-        found = executor.run(program, feed=FEED, fetch_list=[loaded, more, weight, bias])
-    np.testing.assert_array_equal(found[0], expected)
-    np.testing.assert_allclose(found[1], (expected + 1.0) @ found[2] + found[3], rtol=1e-5)
+        results = executor.run(program, feed=FEED, fetch_list=[loaded, more, weight, bias])
+    np.testing.assert_array_equal(results[0], expected)
+    np.testing.assert_allclose(results[1], (expected + 1.0) @ results[2] + results[3], rtol=1e-5)
 
 
 def test_data_that_the_outputs_need_must_be_fed(trained, tmp_path: Path):
@@ -77,10 +77,10 @@ def test_every_persistable_value_is_saved_and_loaded(trained, tmp_path: Path):
     static.save(static.default_main_program(), path)
     with static.scope_guard(static.Scope()):
         static.load(static.default_main_program(), path)
-        found = static.global_scope().values
-        assert found.keys() == values.keys()
+        restored = static.global_scope().values
+        assert restored.keys() == values.keys()
         for name, value in values.items():
-            np.testing.assert_array_equal(found[name], value)
+            np.testing.assert_array_equal(restored[name], value)
 
 
 def test_the_values_of_another_scope_can_be_saved(trained, tmp_path: Path):
@@ -89,8 +89,8 @@ def test_the_values_of_another_scope_can_be_saved(trained, tmp_path: Path):
     scope.values = {name: value * 0 for name, value in static.global_scope().values.items()}
     static.save_inference_model(str(tmp_path / "net"), x, out, scope=scope)
     static.load_inference_model(str(tmp_path / "net"))
-    (found,) = executor.run(static.default_main_program().clone(for_test=True), feed=LABELLED, fetch_list=[out])
-    np.testing.assert_array_equal(found, np.full((2, 2), 0.5))
+    (result,) = executor.run(static.default_main_program().clone(for_test=True), feed=LABELLED, fetch_list=[out])
+    np.testing.assert_array_equal(result, np.full((2, 2), 0.5))
 
 
 def test_values_of_another_network_are_an_error(trained, tmp_path: Path):

@@ -39,7 +39,7 @@ def test_parameters_are_numbered_or_named_initialised_and_fixed():
 
 
 @pytest.mark.parametrize(
-    ("shape", "settings", "error", "told"),
+    ("shape", "settings", "error", "message"),
     [
         ([None, None], {}, ShapeError, r"fc: the size of x after axis 1 must be known, found shape \[-1, -1\]"),
         *(
@@ -54,23 +54,23 @@ def test_parameters_are_numbered_or_named_initialised_and_fixed():
         ([None, 3], {"activation": "rleu"}, ConfigError, r"there is no operator 'rleu'; did you mean 'relu'\?"),
     ],
 )
-def test_wrong_arguments_are_errors(shape: list, settings: Any, error: type[Exception], told: str):
-    with pytest.raises(error, match=told):
+def test_wrong_arguments_are_errors(shape: list, settings: Any, error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
         static.nn.fc(static.data("x", shape), 2, **settings)
 
 
-@pytest.mark.parametrize(("given", "expected"), [("float64", "float64"), ("float32", "float32"), ("uint8", "float32")])
+@pytest.mark.parametrize(("dtype", "expected"), [("float64", "float64"), ("float32", "float32"), ("uint8", "float32")])
 @pytest.mark.parametrize(
     "layer", [lambda x: static.nn.fc(x, 3), lambda x: static.nn.conv2d(x, 3, 2), static.nn.batch_norm]
 )
-def test_parameters_have_the_type_of_the_input_if_that_is_a_float(layer: Any, given: str, expected: str):
-    y = layer(static.data("x", [None, 2, 4, 4], given))
+def test_parameters_have_the_type_of_the_input_if_that_is_a_float(layer: Any, dtype: str, expected: str):
+    y = layer(static.data("x", [None, 2, 4, 4], dtype))
     block = static.default_main_program().global_block()
     assert {v.dtype for v in block.vars.values() if v.persistable} == {expected}
     assert y.dtype == expected
     app.optimizer.SGD(0.1).minimize(app.mean(y * y))
     static.Executor().run(static.default_startup_program())
-    (result,) = static.Executor().run(feed={"x": np.ones((3, 2, 4, 4), given)}, fetch_list=[y])
+    (result,) = static.Executor().run(feed={"x": np.ones((3, 2, 4, 4), dtype)}, fetch_list=[y])
     assert result.dtype == expected
 
 

@@ -74,14 +74,14 @@ def test_a_pass_changes_nothing_but_cost(name: str, optimizer: Any):
         "x": np.random.default_rng(0).uniform(-1, 1, (5, 4)).astype("float32"),
         "label": np.arange(5).reshape(5, 1) % 3,
     }
-    found = []
+    values = []
     for what in (before, after):
         app.seed(3)
         scope = static.Scope()
         run(static.default_startup_program(), [], scope)
         fetched = [value for _ in range(3) for value in run(what, fetch, scope, **feed)]
-        found.append([*fetched, *(scope.values[key] for key in sorted(scope.values))])
-    for one, other in zip(*found, strict=True):
+        values.append([*fetched, *(scope.values[key] for key in sorted(scope.values))])
+    for one, other in zip(*values, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
@@ -133,9 +133,9 @@ def test_reads_before_and_after_an_update_stay_where_they_are(name: str):
 
 def test_dead_code_drops_values_that_are_neither_read_nor_fetched():
     x = static.data("x", [2])
-    kept, _ = app.tanh(x), app.exp(app.exp(x))
+    out, _ = app.tanh(x), app.exp(app.exp(x))
     assert types(program()) == ["tanh", "exp", "exp"]
-    assert types(dead_code(program(), {kept.name})) == ["tanh"]
+    assert types(dead_code(program(), {out.name})) == ["tanh"]
     assert types(dead_code(program(), set())) == []
 
 
@@ -157,14 +157,14 @@ def test_updates_are_moved_only_past_what_neither_reads_nor_changes_their_values
     app.optimizer.SGD(0.1).minimize(app.mean(app.matmul(v, w)))  # each gradient is made of the other parameter
     after = steps(program(), set())
     assert "matmul_step" in types(after)
-    found = []
+    values = []
     for what in (program(), after):
         scope = static.Scope()
         scope.values = {"v": np.eye(2, dtype="float32") * 3, "w": np.ones((2, 2), "float32")}
         run(what, [], scope)
-        found.append(scope.values)
+        values.append(scope.values)
     for name in "vw":
-        np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-6)
+        np.testing.assert_allclose(values[1][name], values[0][name], rtol=1e-6)
 
 
 def test_an_update_takes_the_place_of_the_product_unless_the_old_value_is_read_later():
@@ -235,10 +235,10 @@ def test_the_operator_of_a_pylayer_vanishes_and_its_readers_read_what_it_handed_
     before = ["fill_constant", "multiply", "Doubled", "fill_constant", "multiply", "Doubled", "exp"]
     assert types(program()) == before
     assert types(unchanged(program(), [z.name])) == [kind for kind in before if kind != "Doubled"]
-    kept = unchanged(program(), [y.name, z.name])
-    assert types(kept)[-2:] == ["assign", "exp"]
+    after = unchanged(program(), [y.name, z.name])
+    assert types(after)[-2:] == ["assign", "exp"]
     array = np.arange(3, dtype="float32")
-    np.testing.assert_array_equal(run(kept, [y.name], x=array)[0], 4 * array)
+    np.testing.assert_array_equal(run(after, [y.name], x=array)[0], 4 * array)
 
 
 def test_the_operator_of_a_pylayer_vanishes_inside_a_loop_too():
