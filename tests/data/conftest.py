@@ -139,7 +139,7 @@ def serve_packed(contents: dict[str, bytes]) -> Handler:
     packed = {f"/mnist/{name}.gz": gzip.compress(content) for name, content in contents.items()}
 
     def answer(request: BaseHTTPRequestHandler) -> None:
-        found = request.path in packed
-        respond(packed.get(request.path, b"no such file"), 200 if found else 404)(request)
+        exists = request.path in packed
+        respond(packed.get(request.path, b"no such file"), 200 if exists else 404)(request)
 
     return answer

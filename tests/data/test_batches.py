@@ -15,9 +15,9 @@ def test_batches_are_consecutive_rows_of_the_order_and_slice_like_a_list(count, 
     rows = list(range(count)) if order is None else order.tolist()
     expected = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
     assert (batches.count, len(batches)) == (len(rows), len(expected))
-    for found, labels in zip(batches, expected, strict=True):
-        assert found[1].tolist() == labels
-        np.testing.assert_array_equal(found[0], images[labels])
+    for batch, labels in zip(batches, expected, strict=True):
+        assert batch[1].tolist() == labels
+        np.testing.assert_array_equal(batch[0], images[labels])
     if cut.step not in (None, 1):
         with pytest.raises(DataError, match=f"found step {cut.step}"):
             batches[cut]

@@ -38,18 +38,18 @@ def test_data_lists_what_is_missing_and_how_to_get_it(data, files, tmp_path, mon
 
 def test_fetch_prints_the_source_and_damage_is_listed(data, server, contents, files, tmp_path):
     server.answer = serve_packed(contents)
-    status, printed, told = data("fetch")
+    status, printed, err = data("fetch")
     assert status == 0
     assert printed.count("bytes, verified") == 5
     assert "data fetch" not in printed
-    assert told.startswith(f"Asking {server.url} for 4 files\n")
+    assert err.startswith(f"Asking {server.url} for 4 files\n")
     (tmp_path / files[0].name).write_bytes(b"damaged")
     status, printed, _ = data()
     assert status == 0
     assert f"damaged: {files[0].name} should be {files[0].size} bytes; found 7" in printed
-    status, printed, told = data("fetch")
+    status, printed, err = data("fetch")
     assert (status, printed, len(server.requests)) == (1, "", 4)
-    assert told.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
+    assert err.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
 
 
 def test_a_folder_that_keeps_nothing_is_an_error_in_the_last_line(data, server, contents, files, tmp_path, monkeypatch):
@@ -58,19 +58,19 @@ def test_a_folder_that_keeps_nothing_is_an_error_in_the_last_line(data, server, 
 
     monkeypatch.setattr("app.data.files.write_whole", full)
     server.answer = serve_packed(contents)
-    status, _, told = data("fetch")
+    status, _, err = data("fetch")
     names = ", ".join(file.name for file in files)
     assert status == 1
-    assert told.splitlines()[-1] == (f"error: {tmp_path} still lacks {names}: what was fetched could not be kept there")
+    assert err.splitlines()[-1] == (f"error: {tmp_path} still lacks {names}: what was fetched could not be kept there")
 
 
 def test_failures_end_in_a_status_and_a_message(data, server, contents, tmp_path):
     server.answer = respond(b"?", 404)
-    status, printed, told = data("fetch")
+    status, printed, err = data("fetch")
     assert (status, printed) == (1, "")
-    assert "404 Not Found" in told
-    assert "No source could give" in told.splitlines()[-1]
+    assert "404 Not Found" in err
+    assert "No source could give" in err.splitlines()[-1]
     server.answer = serve_packed(contents)
     (tmp_path / "file").touch()
-    status, printed, told = data("fetch", "--folder", str(tmp_path / "file"))
-    assert (status, printed.count(" missing\n"), told.count("cannot be kept")) == (1, 4, 4)
+    status, printed, err = data("fetch", "--folder", str(tmp_path / "file"))
+    assert (status, printed.count(" missing\n"), err.count("cannot be kept")) == (1, 4, 4)

@@ -66,8 +66,8 @@ def test_a_killed_download_continues_with_the_file_where_it_was(server, files, c
 
     server.answer = stall_at_the_third
     folder = tmp_path / "with spaces, zażółć gęślą 数字"
-    known = [f"{file.name} {file.size} {file.sha256}" for file in files]
-    process = start(FETCH, str(folder), server.url, *known, LC_ALL="C")
+    descriptions = [f"{file.name} {file.size} {file.sha256}" for file in files]
+    process = start(FETCH, str(folder), server.url, *descriptions, LC_ALL="C")
     while not waiting:
         assert process.poll() is None
         time.sleep(0.01)
@@ -85,8 +85,8 @@ def test_a_killed_download_continues_with_the_file_where_it_was(server, files, c
 
 def test_processes_can_fetch_into_one_folder_at_once(server, files, contents, tmp_path):
     server.answer = serve_packed(contents)
-    known = [f"{file.name} {file.size} {file.sha256}" for file in files]
-    for process in [start(FETCH, str(tmp_path / "data"), server.url, *known) for _ in range(2)]:
+    descriptions = [f"{file.name} {file.size} {file.sha256}" for file in files]
+    for process in [start(FETCH, str(tmp_path / "data"), server.url, *descriptions) for _ in range(2)]:
         printed(process)
     assert_whole(tmp_path / "data", files, contents)
 

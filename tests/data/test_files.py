@@ -13,7 +13,7 @@ from .conftest import Giver, assert_whole
 
 
 @pytest.fixture
-def said():
+def lines():
     return []
 
 
@@ -22,10 +22,10 @@ def source(contents):
     return Giver(dict(contents))
 
 
-def test_a_file_with_other_content_is_an_error_and_is_left(files, contents, tmp_path, said, source):
+def test_a_file_with_other_content_is_an_error_and_is_left(files, contents, tmp_path, lines, source):
     """It is the user's own, or was changed since it was fetched."""
     path, content = tmp_path / files[0].name, contents[files[0].name]
-    for own, found in [
+    for own, reason in [
         (b"x" * 12_345, "should be 136 bytes; found 12,345 that begin with b'xxx"),
         (content[:-1], "should be 136 bytes; found 135"),
         (
@@ -35,15 +35,15 @@ def test_a_file_with_other_content_is_an_error_and_is_left(files, contents, tmp_
     ]:
         path.write_bytes(own)
         with pytest.raises(OccupiedError) as error:
-            fetch(files, tmp_path, [source], said.append)
-        for words in (f"{path} is not MNIST's", found, "so it was left as it is", f"write data.source={tmp_path}"):
-            assert words in str(error.value)
-        assert source.asked == said == []
+            fetch(files, tmp_path, [source], lines.append)
+        for text in (f"{path} is not MNIST's", reason, "so it was left as it is", f"write data.source={tmp_path}"):
+            assert text in str(error.value)
+        assert source.asked == lines == []
         assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {path.name: own}
 
 
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nowhere", "a device"])
-def test_a_path_that_is_not_a_file_is_an_error_and_is_left(files, tmp_path, said, source, kind):
+def test_a_path_that_is_not_a_file_is_an_error_and_is_left(files, tmp_path, lines, source, kind):
     place = tmp_path / files[0].name
     {
         "a folder": place.mkdir,
@@ -52,53 +52,53 @@ def test_a_path_that_is_not_a_file_is_an_error_and_is_left(files, tmp_path, said
         "a device": lambda: place.symlink_to("/dev/zero"),
     }[kind]()
     with pytest.raises(OccupiedError, match="No such file" if kind == "a link to nowhere" else f"is {kind}"):
-        fetch(files, tmp_path, [source], said.append)
+        fetch(files, tmp_path, [source], lines.append)
     assert os.listdir(tmp_path) == [files[0].name]
 
 
-def test_sources_are_asked_in_order_each_for_missing_files(files, contents, tmp_path, said, source):
+def test_sources_are_asked_in_order_each_for_missing_files(files, contents, tmp_path, lines, source):
     unreachable = Giver(dict.fromkeys(contents, UnreachableError("no connection")))
     partial = Giver(contents | {files[1].name: DataError("not here"), files[3].name: b"something else"})
     last = Giver({})
-    found = fetch(files, tmp_path, [unreachable, partial, source, last], said.append)
-    assert [content.tobytes() for content in found] == list(contents.values())
+    results = fetch(files, tmp_path, [unreachable, partial, source, last], lines.append)
+    assert [content.tobytes() for content in results] == list(contents.values())
     assert unreachable.asked == [files[0].name]
     assert partial.asked == [file.name for file in files]
     assert source.asked == [files[1].name, files[3].name]
     assert last.asked == []
-    assert said[:2] == ["Asking giver: for 4 files", "  no connection"]
-    assert f"  {files[1].name}: not here" in said
-    assert any(f"{files[3].name} should be" in line for line in said)
-    assert f"  {files[0].name}: {files[0].size:,} bytes, verified" in said
+    assert lines[:2] == ["Asking giver: for 4 files", "  no connection"]
+    assert f"  {files[1].name}: not here" in lines
+    assert any(f"{files[3].name} should be" in line for line in lines)
+    assert f"  {files[0].name}: {files[0].size:,} bytes, verified" in lines
     assert_whole(tmp_path, files, contents)
 
 
-def test_an_error_names_the_files_that_no_source_has(files, contents, tmp_path, said):
+def test_an_error_names_the_files_that_no_source_has(files, contents, tmp_path, lines):
     partial = Giver(dict.fromkeys(contents, DataError("not here")) | {files[0].name: contents[files[0].name]})
     with pytest.raises(DataError) as error:
-        fetch(files, tmp_path, [partial], said.append)
+        fetch(files, tmp_path, [partial], lines.append)
     lacking = ", ".join(file.name for file in files[1:])
     assert str(error.value).startswith(f"No source could give {lacking} (asked: giver:).")
     assert str(tmp_path) in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["a file", "x" * 5000, "nul\0"])
-def test_files_that_cannot_be_kept_are_used_for_the_run(files, contents, tmp_path, said, source, name):
+def test_files_that_cannot_be_kept_are_used_for_the_run(files, contents, tmp_path, lines, source, name):
     (tmp_path / "a file").touch()
-    found = fetch(files, tmp_path / name, [source], said.append)
-    assert [content.tobytes() for content in found] == list(contents.values())
-    assert sum("cannot be kept" in line and "for this run alone" in line for line in said) == 4
+    results = fetch(files, tmp_path / name, [source], lines.append)
+    assert [content.tobytes() for content in results] == list(contents.values())
+    assert sum("cannot be kept" in line and "for this run alone" in line for line in lines) == 4
 
 
-def test_a_file_that_appears_during_the_download_is_left(files, contents, tmp_path, said):
+def test_a_file_that_appears_during_the_download_is_left(files, contents, tmp_path, lines):
     class Slow(Giver):
         def fetch(self, name, size):
             (tmp_path / name).write_bytes(b"of another program")
             return super().fetch(name, size)
 
-    assert len(fetch(files[:1], tmp_path, [Slow(dict(contents))], said.append)) == 1
+    assert len(fetch(files[:1], tmp_path, [Slow(dict(contents))], lines.append)) == 1
     assert (tmp_path / files[0].name).read_bytes() == b"of another program"
-    assert "cannot be kept" in said[-1]
+    assert "cannot be kept" in lines[-1]
 
 
 @pytest.fixture

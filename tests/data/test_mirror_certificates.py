@@ -30,18 +30,18 @@ LAST_WEEK = YESTERDAY - datetime.timedelta(days=7)
 def test_files_of_a_server_with_an_invalid_certificate_come_from_the_next_source(
     files, contents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, issue, reason
 ):
-    authority, folder, said = trustme.CA(), tmp_path / "kept", []
+    authority, folder, lines = trustme.CA(), tmp_path / "kept", []
     authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "authority.pem"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serving(issue(authority)) as server:
         server.answer = serve_packed(contents)
-        fetch(files, folder, [HttpMirror(server.url, SHORT_TIMEOUTS), Giver(dict(contents))], said.append)
+        fetch(files, folder, [HttpMirror(server.url, SHORT_TIMEOUTS), Giver(dict(contents))], lines.append)
     assert_whole(folder, files, contents)
     if reason is None:
         assert len(server.requests) == 4
     else:
         assert server.requests == []
-        assert "no connection (" in said[1]
-        assert reason in said[1]
-        assert said[2] == "Asking giver: for 4 files"
+        assert "no connection (" in lines[1]
+        assert reason in lines[1]
+        assert lines[2] == "Asking giver: for 4 files"

@@ -147,14 +147,14 @@ def test_a_failed_download_is_one_line_in_bounded_time_and_the_next_source_is_as
 ):
     assert files[0].size == len(UNPACKED)
     server.answer = answer
-    said: list[str] = []
+    lines: list[str] = []
     start = time.monotonic()
-    fetch(files, tmp_path, [mirror, Giver(dict(contents))], said.append)
+    fetch(files, tmp_path, [mirror, Giver(dict(contents))], lines.append)
     assert time.monotonic() - start < 4
-    assert said[0] == f"Asking {server.url} for 4 files"
-    assert re.search(message, said[1])
-    assert all(line.isprintable() for line in said)
-    assert "Asking giver: for 4 files" in said
+    assert lines[0] == f"Asking {server.url} for 4 files"
+    assert re.search(message, lines[1])
+    assert all(line.isprintable() for line in lines)
+    assert "Asking giver: for 4 files" in lines
     assert_whole(tmp_path, files, contents)
 
 
@@ -269,13 +269,13 @@ def test_a_password_in_an_address_is_sent_and_never_shown_and_that_of_netrc_is_n
 
     server.answer = answer
     with_password = server.url.replace("://", "://me:pass%20word@")
-    said = []
-    fetch(files[:1], tmp_path / "a", [HttpMirror(server.url, SHORT_TIMEOUTS)], said.append)
-    fetch(files[:1], tmp_path / "b", [HttpMirror(with_password, SHORT_TIMEOUTS)], said.append)
+    lines = []
+    fetch(files[:1], tmp_path / "a", [HttpMirror(server.url, SHORT_TIMEOUTS)], lines.append)
+    fetch(files[:1], tmp_path / "b", [HttpMirror(with_password, SHORT_TIMEOUTS)], lines.append)
     assert sent == [None, "Basic bWU6cGFzcyB3b3Jk"]
     server.answer = redirect_to(with_password.replace("/mnist/", "/elsewhere/"))
     with pytest.raises(DataError) as error:
-        fetch(files[:1], tmp_path / "c", [HttpMirror(with_password, SHORT_TIMEOUTS)], said.append)
-    shown = "\n".join([*said, str(error.value)])
+        fetch(files[:1], tmp_path / "c", [HttpMirror(with_password, SHORT_TIMEOUTS)], lines.append)
+    shown = "\n".join([*lines, str(error.value)])
     assert not re.search("%20|word@|me:", shown)
-    assert f"Asking {server.url} for 1 file" in said
+    assert f"Asking {server.url} for 1 file" in lines

@@ -23,17 +23,17 @@ def mirror(files, server, contents, monkeypatch):
 
 
 def test_auto_fetches_once_and_then_needs_no_source(mirror, tmp_path):
-    said: list[str] = []
-    data = load(sources=[mirror.url], folder=tmp_path, say=said.append)
-    assert said
+    lines: list[str] = []
+    data = load(sources=[mirror.url], folder=tmp_path, say=lines.append)
+    assert lines
     assert data.verified
     assert not data.is_sample
     assert str(tmp_path) in data.origin
     assert data.train_images.shape == (20, 6)
     assert data.train_images.flags.writeable
-    said.clear()
-    again = load(sources=[], folder=str(tmp_path), say=said.append)
-    assert said == []
+    lines.clear()
+    again = load(sources=[], folder=str(tmp_path), say=lines.append)
+    assert lines == []
     np.testing.assert_array_equal(again.train_images, data.train_images)
     np.testing.assert_array_equal(again.test_labels, data.test_labels)
     with pytest.raises(ConfigError, match="'nonsense' is not a source"):
@@ -42,13 +42,13 @@ def test_auto_fetches_once_and_then_needs_no_source(mirror, tmp_path):
 
 def test_the_sample_replaces_mnist_only_where_it_is_listed(mirror, tmp_path):
     mirror.answer = respond(b"?", 404)
-    said: list[str] = []
-    data = load(sources=[mirror.url, "sample"], folder=tmp_path, say=said.append)
+    lines: list[str] = []
+    data = load(sources=[mirror.url, "sample"], folder=tmp_path, say=lines.append)
     assert data.is_sample
     assert "could not be had" in data.origin
-    assert "Only the committed sample is available: 10,000 training" in said[-1]
+    assert "Only the committed sample is available: 10,000 training" in lines[-1]
     with pytest.raises(DataError, match="No source could give"):
-        load(sources=[mirror.url], folder=tmp_path, say=said.append)
+        load(sources=[mirror.url], folder=tmp_path, say=lines.append)
 
 
 def test_the_environment_names_the_default_source(monkeypatch):

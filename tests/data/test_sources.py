@@ -19,9 +19,9 @@ from app.errors import ConfigError, DataError
     ],
 )
 def test_sources_are_written_as_they_were_read(texts, sample_will_do):
-    sources, found = parse_sources(texts)
+    sources, takes_sample = parse_sources(texts)
     assert [str(source) for source in sources] == [text for text in texts if text != "sample"]
-    assert found is sample_will_do
+    assert takes_sample is sample_will_do
 
 
 @pytest.mark.parametrize(

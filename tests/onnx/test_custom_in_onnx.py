@@ -141,8 +141,8 @@ def test_a_pylayer_is_exported_as_the_operators_of_its_forward(tmp_path: Path):
     x = static.data("again", [None, 4])
     static.save_inference_model(str(tmp_path / "saved"), [x], [Steep.apply(Swish.apply(x, 2.0))])
     model = onnx.load(app.onnx.export(str(tmp_path / "saved"), tmp_path / "again"))
-    (found,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"again": X})
-    np.testing.assert_allclose(found, 2 * np.maximum(expected, 0), rtol=1e-5, atol=1e-6)
+    (result,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"again": X})
+    np.testing.assert_allclose(result, 2 * np.maximum(expected, 0), rtol=1e-5, atol=1e-6)
 
 
 @app.custom_op

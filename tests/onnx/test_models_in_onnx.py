@@ -28,8 +28,8 @@ def assert_same(path: Path, function: Any, *arrays: np.ndarray) -> None:
     expected = function(*(app.to_tensor(a) for a in arrays))
     results = fed(open_session(path), *arrays)
     listed = expected if isinstance(expected, (list, tuple)) else [expected]
-    for found, wanted in zip(results, listed, strict=True):
-        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5, atol=1e-5)
+    for result, tensor in zip(results, listed, strict=True):
+        np.testing.assert_allclose(result, tensor.numpy(), rtol=1e-5, atol=1e-5)
 
 
 class Block(nn.Layer):
@@ -69,9 +69,9 @@ def test_a_network_of_convolutions_is_exported(tmp_path: Path):
     net.eval()
     assert_same(path, net, images)
     assert_same(path, net, images[:1])
-    made = [node.op_type for node in onnx.load(path).graph.node]
-    assert made.count("Conv") == 2
-    assert "MaxPool" in made
+    kinds = [node.op_type for node in onnx.load(path).graph.node]
+    assert kinds.count("Conv") == 2
+    assert "MaxPool" in kinds
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -106,10 +106,10 @@ def test_inputs_get_the_names_of_their_specs_whatever_else_has_them(names: tuple
 
     path = app.onnx.export(difference, tmp_path / "named", [static.InputSpec([2], name=name) for name in names])
     session = open_session(path)
-    found = [taken.name for taken in session.get_inputs()]
-    assert [name for name, wish in zip(found, names, strict=True) if wish not in (None, name)] == []
+    input_names = [each.name for each in session.get_inputs()]
+    assert [name for name, wish in zip(input_names, names, strict=True) if wish not in (None, name)] == []
     one, other = np.float32([1, 2]), np.float32([5, 7])
-    scaled, first = session.run(None, dict(zip(found, (one, other), strict=True)))
+    scaled, first = session.run(None, dict(zip(input_names, (one, other), strict=True)))
     assert (scaled.tolist(), first.tolist()) == ([-9.0, -24.0], [1.0, 2.0])
 
 

@@ -21,7 +21,7 @@ SPEC = {"input_spec": [InputSpec([None, 2])]}
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "message"),
+    ("model", "settings", "message"),
     [
         (LINEAR, {}, "Linear is exported with input_spec="),
         (LINEAR, {"input_spec": [3]}, "input_spec must be a list of InputSpecs or example Tensors, found 3"),
@@ -31,9 +31,9 @@ SPEC = {"input_spec": [InputSpec([None, 2])]}
         (app.add, {"input_spec": [InputSpec([2], name="x")] * 2}, "two inputs of add are called 'x'; give each"),
     ],
 )
-def test_wrong_arguments_are_errors(model: Any, given: Any, message: str, tmp_path: Path):
+def test_wrong_arguments_are_errors(model: Any, settings: Any, message: str, tmp_path: Path):
     with pytest.raises(ExportError, match=message):
-        app.onnx.export(model, tmp_path / "m", **given)
+        app.onnx.export(model, tmp_path / "m", **settings)
 
 
 def test_a_missing_model_is_an_error(tmp_path: Path):

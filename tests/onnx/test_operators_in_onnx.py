@@ -58,8 +58,8 @@ def program_of(name: str, inputs: Sequence[np.ndarray], attributes: Mapping[str,
         feeds = [static.data(f"x{i}", s, x.dtype.name) for i, (s, x) in enumerate(zip(shapes, inputs, strict=True))]
         block = program.global_block()
         values = definition.prepared(feeds)
-        found = block.append_op(definition, [block.as_variable(v) for v in values], dict(attributes))
-    return program, [v.name for v in feeds], [v.name for v in found]
+        outputs = block.append_op(definition, [block.as_variable(v) for v in values], dict(attributes))
+    return program, [v.name for v in feeds], [v.name for v in outputs]
 
 
 def run_by_reference(model: onnx.ModelProto, feed: Mapping[str, np.ndarray]) -> Any:
@@ -86,16 +86,16 @@ def run(model: onnx.ModelProto, feed: Mapping[str, np.ndarray]) -> list[np.ndarr
 
 def assert_exported_alike(name: str, call: Call, free: bool) -> None:
     definition = REGISTRY[name]
-    given = [np.asarray(x) for x in call.inputs]
-    if name in OF_IMAGES and not all(x.size for x in given):
+    inputs = [np.asarray(x) for x in call.inputs]
+    if name in OF_IMAGES and not all(x.size for x in inputs):
         reject()  # ONNX's reference implementation, which judges empty values, fails on these
-    given = [x.astype("float32") for x in given] if name in IN_FLOAT32 else given
-    free = free and all(x.size for x in given)
-    _, attributes = definition.bind([given] if definition.variadic else given, dict(call.attributes))
+    inputs = [x.astype("float32") for x in inputs] if name in IN_FLOAT32 else inputs
+    free = free and all(x.size for x in inputs)
+    _, attributes = definition.bind([inputs] if definition.variadic else inputs, dict(call.attributes))
     if "training" in attributes:
         attributes = {**attributes, "training": False}
     try:
-        program, feed, fetch = program_of(name, given, attributes, free)
+        program, feed, fetch = program_of(name, inputs, attributes, free)
     except AppError:
         assert free  # some operators need to know sizes
         return
@@ -105,12 +105,12 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
         assert name == "take_items"  # of indices by arrays, ONNX has one array along one axis
         return
     with np.errstate(all="ignore"):
-        expected: Any = definition.kernel(*map(np.asarray, definition.prepared(given)), **attributes)
-    found = run(model, dict(zip(feed, given, strict=True)))
-    for result, array in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        expected: Any = definition.kernel(*map(np.asarray, definition.prepared(inputs)), **attributes)
+    results = run(model, dict(zip(feed, inputs, strict=True)))
+    for result, array in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
         array = np.asarray(array)
         assert (result.dtype, result.shape) == (array.dtype, array.shape)
-        near = max(NEAR.get(x.dtype.name, 0) for x in (*given, array))
+        near = max(NEAR.get(x.dtype.name, 0) for x in (*inputs, array))
         np.testing.assert_allclose(result.astype("float64"), array.astype("float64"), rtol=near, atol=near)
 
 

@@ -73,7 +73,7 @@ def _walked(points: set[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
     nearest_first = sorted(_AROUND, key=lambda step: abs(step[0]) + abs(step[1]))
 
     def beside(point: tuple[int, int]) -> list[tuple[int, int]]:
-        return [there for down, across in nearest_first if (there := (point[0] + down, point[1] + across)) in points]
+        return [other for down, across in nearest_first if (other := (point[0] + down, point[1] + across)) in points]
 
     while points:
         ordered = sorted(points)

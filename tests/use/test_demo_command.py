@@ -25,13 +25,13 @@ pytestmark = pytest.mark.slow
 def test_the_demo_prints_its_address_serves_there_and_ends_at_ctrl_c(run_folder: Path):
     started = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
     assert started.stdout is not None
-    told = started.stdout.readline()
-    assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % test accuracy\) and relu \(", told)
-    assert told.endswith("% test accuracy)\n")
+    line = started.stdout.readline()
+    assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % test accuracy\) and relu \(", line)
+    assert line.endswith("% test accuracy)\n")
     address = r"Draw a digit at (http://127.0.0.1:\d+/)  \(only reachable from this machine;"
-    found = re.match(address, started.stdout.readline())
-    assert found is not None
-    with urllib.request.urlopen(found[1], timeout=20) as page:
+    match = re.match(address, started.stdout.readline())
+    assert match is not None
+    with urllib.request.urlopen(match[1], timeout=20) as page:
         assert b"<h1>Draw a digit</h1>" in page.read()
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=20)
@@ -61,8 +61,8 @@ def finished(name: str, run: Path, accuracy: float) -> None:
     """A run in runs/, which read so many of the test digits."""
     folder = Path(shutil.copytree(run, Path("runs") / name))
     metrics = (folder / "metrics.jsonl").read_text()
-    told = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics)
-    (folder / "metrics.jsonl").write_text(told)
+    text = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics)
+    (folder / "metrics.jsonl").write_text(text)
 
 
 def test_the_best_run_is_shown(shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -83,10 +83,10 @@ def test_the_shipped_network_is_shown_if_no_run_is_better(
     finished("default", run_folder, 0.906)
     assert main(["demo", "--port", "0"]) == 0
     assert shown == [SHIPPED, SHIPPED]
-    told = capsys.readouterr().out
-    assert "The network that comes with opsmith: custom.relu (97.96 % test accuracy)" in told
+    out = capsys.readouterr().out
+    assert "The network that comes with opsmith: custom.relu (97.96 % test accuracy)" in out
     assert (
-        "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/" in told
+        "note: runs/default classifies only 90.6 % of the test digits correctly; to use it: opsmith demo runs/" in out
     )
 
 
@@ -133,8 +133,8 @@ def test_an_invalid_port_is_a_usage_error(port: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_missing_run_and_a_port_in_use_are_errors(shown: list[Path], capsys: pytest.CaptureFixture[str]):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
         for words, message in (
             (["nothing"], "no such folder: nothing; name the folder of a run"),
             (["."], ". is not the folder of a run"),

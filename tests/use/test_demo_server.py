@@ -114,8 +114,8 @@ def test_many_requests_at_once_are_answered(server: Server):
 )
 def test_other_requests_are_refused(server: Server, method: str, path: str, headers: dict[str, str], status: int):
     body = BODY if "Content-Length" not in headers and "Transfer-Encoding" not in headers else None
-    found, answered, content = asked(server, method, path, body, headers)
-    assert found == status
+    actual, answered, content = asked(server, method, path, body, headers)
+    assert actual == status
     assert answered["Content-Security-Policy"].startswith("default-src 'none'")
     assert b"Traceback" not in content
 
@@ -154,8 +154,8 @@ def test_an_error_of_the_server_is_a_line_on_its_console(
     monkeypatch.delattr(server, "classifier")
     with pytest.raises((http.client.HTTPException, OSError)):
         asked(server, "GET", "/about")
-    told = capfd.readouterr().err
-    assert told == "error: a request failed: AttributeError: 'Server' object has no attribute 'classifier'\n"
+    error = capfd.readouterr().err
+    assert error == "error: a request failed: AttributeError: 'Server' object has no attribute 'classifier'\n"
 
 
 def test_an_error_of_an_operator_is_the_answer(server: Server, monkeypatch: pytest.MonkeyPatch):

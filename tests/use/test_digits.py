@@ -36,11 +36,11 @@ def test_a_digit_of_mnist_stays_as_it_is(digits: np.ndarray):
 def test_the_ink_fits_the_box_and_its_centre_of_mass_is_pixel_14(digits: np.ndarray):
     for digit in digits[:50]:
         large = np.pad(np.kron(as_picture(digit)[..., 0], np.ones((5, 5))), ((31, 7), (60, 9)))
-        made = prepare(1 - large[..., None])
-        rows, columns = (np.flatnonzero((made > 20).any(axis)) for axis in (1, 0))
+        prepared = prepare(1 - large[..., None])
+        rows, columns = (np.flatnonzero((prepared > 20).any(axis)) for axis in (1, 0))
         assert 18 <= max(np.ptp(rows), np.ptp(columns)) + 1 <= 20
-        assert np.abs(centre(made) - 14).max() <= 0.75
-        assert made.max() == 255
+        assert np.abs(centre(prepared) - 14).max() <= 0.75
+        assert prepared.max() == 255
 
 
 @given(
@@ -75,9 +75,9 @@ def test_find_ink_ignores_noise():
     random = np.random.default_rng(0)
     picture = np.clip(0.8 + random.normal(0, 0.02, (120, 90, 3)), 0, 1).astype("float32")
     picture[40:90, 30:40] = 0.2
-    made = find_ink(picture)
-    assert made[40:90, 30:40].min() > 0.85
-    assert np.quantile(made[:30], 0.99) < 0.1
+    ink = find_ink(picture)
+    assert ink[40:90, 30:40].min() > 0.85
+    assert np.quantile(ink[:30], 0.99) < 0.1
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (40, 30, 3)])

@@ -46,12 +46,12 @@ def test_a_drawing_is_brought_to_the_form_of_mnist(classifier: Classifier, digit
 def test_the_answer_is_that_of_the_networks(classifier: Classifier):
     result = classifier.classify(example())
     picture = np.array([result["picture"]], np.uint8)
-    for operator, told in zip(("custom.relu", "relu"), result["networks"], strict=True):
+    for operator, entry in zip(("custom.relu", "relu"), result["networks"], strict=True):
         answer = classifier.predict(operator, picture)
-        np.testing.assert_allclose(told["probabilities"], answer.probabilities[0], rtol=1e-3)
-        assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
-        assert np.argmax(told["probabilities"]) == 1
-        (hidden,) = told["hidden"]
+        np.testing.assert_allclose(entry["probabilities"], answer.probabilities[0], rtol=1e-3)
+        assert sum(entry["probabilities"]) == pytest.approx(1, abs=1e-3)
+        assert np.argmax(entry["probabilities"]) == 1
+        (hidden,) = entry["hidden"]
         np.testing.assert_allclose(hidden, answer.hidden[0][0], rtol=1e-3)
         assert len(hidden) == 128
         assert min(hidden) == 0 < max(hidden)
@@ -68,21 +68,21 @@ def test_any_sheet_but_an_empty_one_gets_an_answer(classifier: Classifier):
             classifier.classify(bytes([ink]) * SIDE**2)
     for ink in (128, 255):
         for sheet in (bytes(SIDE**2 - 1) + bytes([ink]), bytes([ink]) * SIDE**2):
-            for told in classifier.classify(sheet)["networks"]:
-                assert sum(told["probabilities"]) == pytest.approx(1, abs=1e-3)
+            for entry in classifier.classify(sheet)["networks"]:
+                assert sum(entry["probabilities"]) == pytest.approx(1, abs=1e-3)
 
 
 def test_values_that_are_not_finite_are_none():
     opened = Result(SHIPPED)
     network: Any = SimpleNamespace(outputs=lambda pictures: [to_tensor([[np.inf] * 3]), to_tensor([[np.nan] * 10])])
     opened["custom.relu"].network = network
-    (told,) = Classifier(opened).classify(example())["networks"]
-    assert told == {"probabilities": [None] * 10, "hidden": [[None] * 3]}
+    (entry,) = Classifier(opened).classify(example())["networks"]
+    assert entry == {"probabilities": [None] * 10, "hidden": [[None] * 3]}
 
 
 def test_inaccurate_networks_come_with_advice():
     assert advice([0.984, 0.5]) == ""
     assert advice([None]) == ""
-    told = advice([0.9059, 0.9])
-    assert told.startswith("The best network of this run classifies only 90.6 % of the test digits correctly, and will")
-    assert "opsmith train --config best" in told
+    text = advice([0.9059, 0.9])
+    assert text.startswith("The best network of this run classifies only 90.6 % of the test digits correctly, and will")
+    assert "opsmith train --config best" in text

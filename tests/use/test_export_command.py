@@ -36,12 +36,12 @@ def test_the_exported_network_gives_the_same_predictions_and_scores(best: Path, 
     file = best / "model.onnx"
     assert capsys.readouterr().out.startswith(f"{file}: from image uint8[-1, 784] to ")
     images = load("sample").test_images
-    found = onnxruntime.InferenceSession(str(file)).run(None, {"image": images})[0]
+    scores = onnxruntime.InferenceSession(str(file)).run(None, {"image": images})[0]
     (model, _), scope = read_named_model(str(best)), Scope()
     scope.values = model.values
     expected = Executor(engine="reference").run(model.program, {"image": images}, model.outputs, scope=scope)[0]
-    np.testing.assert_array_equal(found.argmax(1), expected.argmax(1))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(scores.argmax(1), expected.argmax(1))
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5)
 
 
 def test_a_file_of_another_program_is_replaced_only_if_it_is_named(

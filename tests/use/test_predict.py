@@ -110,9 +110,9 @@ def test_digits_are_recognised_in_pictures_of_any_kind(name: str, run_folder: Pa
         render(image).save(tmp_path / "digit", kind, **({"quality": 75} if kind == "JPEG" else {}))
         prepared.append(prepare(read_picture(tmp_path / "digit")))
     plain = (network(images).argmax(1) == labels).mean()
-    found = (network(np.stack(prepared)).argmax(1) == labels).mean()
+    accuracy = (network(np.stack(prepared)).argmax(1) == labels).mean()
     assert plain > 0.85
-    assert found >= plain - 1.01 / COUNT
+    assert accuracy >= plain - 1.01 / COUNT
 
 
 # What is printed
@@ -123,10 +123,10 @@ def test_each_picture_gets_a_line_with_the_digit_and_the_next_best(run_folder: P
     assert (status, err) == (0, "")
     first, second = out.splitlines()
     assert first == second
-    found = re.fullmatch(r"(\S+)  2  ([01]\.\d{4})  \(then \d (0\.\d{4}), \d (0\.\d{4})\)", first)
-    assert found is not None
-    assert found[1] == str(picture)
-    assert 1 >= float(found[2]) >= float(found[3]) >= float(found[4])
+    match = re.fullmatch(r"(\S+)  2  ([01]\.\d{4})  \(then \d (0\.\d{4}), \d (0\.\d{4})\)", first)
+    assert match is not None
+    assert match[1] == str(picture)
+    assert 1 >= float(match[2]) >= float(match[3]) >= float(match[4])
 
 
 def test_the_line_of_a_picture_is_one_whatever_its_name(run_folder: Path, picture: Path, capsys: Any):

@@ -26,7 +26,7 @@ SHORT = [
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with tanh against custom.prelu, which has parameters of its own."""
     folder = tmp_path_factory.mktemp("kept") / "run"
     assert train([*SHORT, "model.activation=tanh", "baseline=custom.prelu", f"output={folder}"]) == 0
@@ -34,8 +34,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(kept: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(kept, tmp_path / "run"))
+def folder(trained_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained_run, tmp_path / "run"))
 
 
 def networks(folder: Path, custom_ops: Sequence[str] = ()) -> Result:
@@ -92,8 +92,8 @@ def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
     save_file(weights, file, {"operator": "tanh"})
     with pytest.raises(AppError, match=r"tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"):
         networks(folder)
-    for kept in folder.glob("weights-*"):
-        kept.unlink()
+    for path in folder.glob("weights-*"):
+        path.unlink()
     with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors of tanh: the run saved no network"):
         networks(folder)
 
