@@ -31,12 +31,12 @@ class Shown:
 
     def overflowing(self) -> list[str]:
         """The texts that do not fit into it."""
-        found = []
+        texts = []
         for _, x, y, text in self.texts:
             right, top, bottom = x + len(text) * FONT * WIDEST, y - FONT, y + FONT / 3
             if right > self.x + self.width or x < self.x or top < self.y or bottom > self.y + self.height:
-                found.append(text)
-        return found
+                texts.append(text)
+        return texts
 
 
 @dataclass
@@ -74,6 +74,6 @@ def _box(group: ElementTree.Element) -> Shown:
     kind = group.get("class", "").partition(" ")[2] or "column"
     shown = Shown(kind, left, top, right - left, bottom - top, title)
     for text in group.iter(f"{SVG}text"):
-        words = "".join(text.itertext()).replace("\xa0", " ")
-        shown.texts.append((text.get("fill", ""), float(text.attrib["x"]), float(text.attrib["y"]), words))
+        content = "".join(text.itertext()).replace("\xa0", " ")
+        shown.texts.append((text.get("fill", ""), float(text.attrib["x"]), float(text.attrib["y"]), content))
     return shown

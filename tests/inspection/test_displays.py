@@ -20,9 +20,9 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 
 def shown(value: Displayed) -> str:
     """The HTML of an object without its style."""
-    found = value._repr_html_()
-    assert found is not None
-    style, _, rest = found.partition("</style>")
+    page = value._repr_html_()
+    assert page is not None
+    style, _, rest = page.partition("</style>")
     assert style.startswith("<style>")
     return rest
 

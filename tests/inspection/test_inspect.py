@@ -154,11 +154,11 @@ def test_each_pass_has_a_line_with_operators_buffers_and_bytes_before_and_after(
     assert numbers[-1][0][1] == 20
     for before, after in pairwise(numbers):
         assert [pair[1] for pair in before] == [pair[0] for pair in after]
-    said = {row[0]: row[4] for row in rows}
-    assert said["steps"] == "2 matmul, 2 sgd → 2 matmul_step"
+    descriptions = {row[0]: row[4] for row in rows}
+    assert descriptions["steps"] == "2 matmul, 2 sgd → 2 matmul_step"
     fused = "add+py_func.relu_forward, subtract+multiply"
-    assert said["fusion"] == f"add, py_func.relu_forward, subtract, multiply → {fused}"
-    assert said["dead_code"] == "nothing to do"
+    assert descriptions["fusion"] == f"add, py_func.relu_forward, subtract, multiply → {fused}"
+    assert descriptions["dead_code"] == "nothing to do"
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ def test_wrong_arguments_end_in_one_line(words: list[str], status: int, message:
 
 
 def test_the_picture_in_the_readme_is_what_the_command_draws(inspect: Inspect):
-    kept = (ROOT / "docs" / "program.svg").read_text(encoding="utf-8")
+    committed = (ROOT / "docs" / "program.svg").read_text(encoding="utf-8")
     inspect(*SEED, "--stage", "main", "--svg", "program.svg")
-    said = [  # wherever Graphviz's version puts it, and whatever line of relu.py an operator is made in
+    boxes = [  # wherever Graphviz's version puts it, and whatever line of relu.py an operator is made in
         [(box.kind, re.sub(r"relu.py:\d+", "relu.py", box.text)) for box in svg_reading.read(svg).boxes]
-        for svg in (Path("program.svg").read_text(encoding="utf-8"), kept)
+        for svg in (Path("program.svg").read_text(encoding="utf-8"), committed)
     ]
-    assert said[0] == said[1]
+    assert boxes[0] == boxes[1]

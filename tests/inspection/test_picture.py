@@ -90,8 +90,8 @@ def test_every_operator_and_variable_is_drawn_texts_fit_and_arrows_lead_to_reade
     assert [(one.title, one.overflowing()) for one in [*drawing.shown, drawing.page] if one.overflowing()] == []
     arrows = [arrow for column in columns_of(program.global_block()) for arrow in column.arrows]
     for source, target in arrows:
-        made = source.title.partition(" = ")[0].split(", ") if source.is_operator else [source.title]
-        assert any(name in target.title.partition(" = ")[2] or name in target.title for name in made)
+        names = source.title.partition(" = ")[0].split(", ") if source.is_operator else [source.title]
+        assert any(name in target.title.partition(" = ")[2] or name in target.title for name in names)
     assert len(arrows) >= len(program.global_block().ops) / 3
 
 

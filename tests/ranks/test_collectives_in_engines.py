@@ -158,10 +158,10 @@ class AtRest(World):
     ("collective", "expected"), [(average, 0.5), (receive_gradients, 0.5), (receive_parameters, 0)]
 )
 def test_collectives_of_arrays_return_new_arrays(collective: OpDef, expected: float):
-    given = np.ones(3, "float32")
+    array = np.ones(3, "float32")
     with using(AtRest()):
-        (result,) = collective([given])
-    assert (result.tolist(), given.tolist()) == ([expected] * 3, [1] * 3)
+        (result,) = collective([array])
+    assert (result.tolist(), array.tolist()) == ([expected] * 3, [1] * 3)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -171,7 +171,7 @@ def test_values_that_are_transposed_are_averaged_as_any_others(collective: OpDef
     with names.guard(), app.static.program_guard(main, Program()), static_mode():
         value = app.transpose(in_python(app.static.data("x", [2, 3])), [1, 0])
     main.global_block().append_op(collective, [value], None, [value])
-    given = np.arange(6, dtype="float32").reshape(2, 3)
+    array = np.arange(6, dtype="float32").reshape(2, 3)
     with using(AtRest()):
-        (found,) = Executor(engine=engine).run(main, {"x": given}, [value.name], scope=Scope())
-    np.testing.assert_allclose(found, np.tanh(given).T / 2, rtol=1e-6)
+        (result,) = Executor(engine=engine).run(main, {"x": array}, [value.name], scope=Scope())
+    np.testing.assert_allclose(result, np.tanh(array).T / 2, rtol=1e-6)

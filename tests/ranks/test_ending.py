@@ -26,8 +26,8 @@ def test_all_end_when_a_rank(name: str, tmp_path: Path):
 def test_a_message_of_all_ranks_is_printed_once(tmp_path: Path):
     failing = ["import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"]
     ended = run(2, program(tmp_path, main(["world.allgather(None)", *failing])), folder=tmp_path)
-    told = ["usage: train [-h]", "train: error: unrecognized arguments: --confg"]
-    assert (ended.status, ended.messages) == (2, told)
+    messages = ["usage: train [-h]", "train: error: unrecognized arguments: --confg"]
+    assert (ended.status, ended.messages) == (2, messages)
 
 
 def test_a_launcher_of_another_mpi_is_an_error(tmp_path: Path):

@@ -25,7 +25,7 @@ def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "found"),
+    ("variables", "expected"),
     [
         ({}, None),
         ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Launch(1, 4)),
@@ -38,11 +38,11 @@ def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_launchers_name_a_rank_by_environment_variables(
-    variables: dict[str, str], found: Launch | None, monkeypatch: pytest.MonkeyPatch
+    variables: dict[str, str], expected: Launch | None, monkeypatch: pytest.MonkeyPatch
 ):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert launched() == found
+    assert launched() == expected
 
 
 def test_without_mpi4py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

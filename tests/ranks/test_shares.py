@@ -52,8 +52,8 @@ def test_ranks_divide_the_rows_of_each_batch_evenly(count: int, size: int, ranks
 
 
 def test_full_batches_are_one_share_which_an_engine_runs_in_one_call():
-    found = [(share.fraction, len(share.batches)) for share in shares(batches(23, 4), 0, 2)]
-    assert found == [(0.5, 5), (2 / 3, 1)]
+    parts = [(share.fraction, len(share.batches)) for share in shares(batches(23, 4), 0, 2)]
+    assert parts == [(0.5, 5), (2 / 3, 1)]
 
 
 class Two(World):
@@ -99,7 +99,7 @@ def test_figures_are_those_of_whole_batches():
     test = main.clone(for_test=True)
     scope, executor = Scope(), Executor()
     executor.run(startup, scope=scope)
-    words = (test, IMAGES, ["x", "label"], [loss], scope)
-    (alone,), (together,) = executor.train_from_dataset(*words), run_share(Two(), executor, *words)
+    arguments = (test, IMAGES, ["x", "label"], [loss], scope)
+    (alone,), (together,) = executor.train_from_dataset(*arguments), run_share(Two(), executor, *arguments)
     assert alone.dtype == together.dtype
     np.testing.assert_allclose(together, alone, rtol=1e-6)

@@ -19,14 +19,14 @@ from app.run.finish import report_run
 
 def ended(folder: Path, write: Any, certainty: float = 1.0) -> tuple[list[str], list[str]]:
     """What is said and warned of at the end of a run whose network is right, this certainly, about every digit."""
-    said: list[str] = []
+    messages: list[str] = []
     warned: list[str] = []
-    console: Any = SimpleNamespace(say=said.append, warn=warned.append, busy=nullcontext)
+    console: Any = SimpleNamespace(say=messages.append, warn=warned.append, busy=nullcontext)
 
     right = np.eye(10, dtype=np.float32)[dataset().test_labels]
     network: Any = SimpleNamespace(scores=lambda images: right * np.float32(certainty))
     report_run(dataset(), [(find_activation("relu"), network)], folder, console, write)
-    return said, warned
+    return messages, warned
 
 
 @pytest.mark.filterwarnings("error")
@@ -40,9 +40,9 @@ def test_a_run_leaves_its_answers_and_a_report(tmp_path: Path, lines: int | None
     metrics = folder / "metrics.jsonl"
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:lines]))
     assert ended(folder, write_report, certainty) == ([f"The report is {folder}/report.html"], [])
-    found = predictions.read_predictions(folder)
-    assert found is not None
-    assert found.right("relu").all() == np.isfinite(certainty)
+    result = predictions.read_predictions(folder)
+    assert result is not None
+    assert result.right("relu").all() == np.isfinite(certainty)
 
 
 def test_a_report_that_cannot_be_written_is_a_note(tmp_path: Path):

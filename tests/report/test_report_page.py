@@ -68,15 +68,15 @@ def test_the_command_writes_the_page_from_the_folder_alone(tmp_path: Path, capsy
 def test_each_table_can_be_saved_as_csv(tmp_path: Path):
     folder = made_run(tmp_path / "run")
     page = page_of(folder)
-    tables, found = tables_of(page), predictions.read_predictions(folder)
+    tables, result = tables_of(page), predictions.read_predictions(folder)
     assert len(tables) == page.count("<table")
     assert tables["costs.csv"] == [["operator", "forward", "backward"], *([o, "10 µs", t] for o, t in COSTS)]
     assert tables["accuracy.csv"][0] == ["epoch", "custom.relu, test", "relu, test"]
-    assert found is not None
+    assert result is not None
     matrix = tables["confusion-relu.csv"]
     for digit, row in enumerate(matrix[1:]):
-        of_digit = found.labels == digit
-        assert row[-1] == f"{100 * found.right('relu')[of_digit].mean():.1f}"
+        of_digit = result.labels == digit
+        assert row[-1] == f"{100 * result.right('relu')[of_digit].mean():.1f}"
         assert sum(int(n) for n in row[1:-1] if n != "·") == of_digit.sum()
     assert "comparison.csv" in tables_of(page_of(compared(tmp_path / "compared")))
 
@@ -103,17 +103,19 @@ def test_the_page_has_a_command_that_trains_the_same_again(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("create", "message"),
     [
         (Path.mkdir, "run is not the folder of a run: it has no config.yaml"),
         (Path.touch, "run"),
         (lambda path: None, "run"),
     ],
 )
-def test_a_folder_without_a_run_is_an_error(tmp_path: Path, made: Any, told: str, capsys: pytest.CaptureFixture[str]):
-    made(tmp_path / "run")
+def test_a_folder_without_a_run_is_an_error(
+    tmp_path: Path, create: Any, message: str, capsys: pytest.CaptureFixture[str]
+):
+    create(tmp_path / "run")
     assert main(["report", str(tmp_path / "run")]) == 1
-    assert f"{tmp_path}/{told}" in capsys.readouterr().err
+    assert f"{tmp_path}/{message}" in capsys.readouterr().err
 
 
 def test_operators_of_a_run_are_neither_run_nor_taken_for_markup_and_nothing_is_fetched(tmp_path: Path):
@@ -130,9 +132,9 @@ def test_operators_of_a_run_are_neither_run_nor_taken_for_markup_and_nothing_is_
 
 
 def test_answers_of_later_weights_than_the_measured_ones_are_pointed_out(tmp_path: Path):
-    told = "which are later than the last full epoch"
-    assert told in page_of(made_run(tmp_path / "run", finished=2))
-    assert told not in page_of(made_run(tmp_path / "run"))
+    note = "which are later than the last full epoch"
+    assert note in page_of(made_run(tmp_path / "run", finished=2))
+    assert note not in page_of(made_run(tmp_path / "run"))
 
 
 def test_a_run_that_was_killed_at_once_has_a_report_without_answers(tmp_path: Path):
@@ -224,18 +226,18 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, damage: bytes | slic
 
 
 @pytest.mark.parametrize(
-    ("arrays", "found"),
+    ("arrays", "shape"),
     [
         ({"other": np.zeros(1)}, "missing"),
         ({FIRST_LAYER: np.zeros([1, 2, 3])}, "float64[1, 2, 3]"),
         ({FIRST_LAYER: np.zeros([3, 3], np.int8)}, "int8[3, 3]"),
     ],
 )
-def test_weights_without_a_first_layer_are_an_error(tmp_path: Path, arrays: dict[str, np.ndarray], found: str):
+def test_weights_without_a_first_layer_are_an_error(tmp_path: Path, arrays: dict[str, np.ndarray], shape: str):
     folder = made_run(tmp_path / "run")
     write_weights(folder / "weights-0.safetensors", "custom.relu", arrays)
-    told = f"weights-0.safetensors: {FIRST_LAYER} is {found}, expected a float matrix"
-    with pytest.raises(AppError, match=re.escape(told)):
+    message = f"weights-0.safetensors: {FIRST_LAYER} is {shape}, expected a float matrix"
+    with pytest.raises(AppError, match=re.escape(message)):
         page_of(folder)
 
 
@@ -255,8 +257,8 @@ def test_weights_without_a_first_layer_are_an_error(tmp_path: Path, arrays: dict
     ],
 )
 def test_answers_that_do_not_fit_together_are_an_error(tmp_path: Path, key: str, value: Any):
-    kept = load(made_run(tmp_path) / PREDICTIONS, return_numpy=True)
-    save({**kept, key: value}, tmp_path / PREDICTIONS)
+    arrays = load(made_run(tmp_path) / PREDICTIONS, return_numpy=True)
+    save({**arrays, key: value}, tmp_path / PREDICTIONS)
     with pytest.raises(AppError, match="holds no predictions"):
         predictions.read_predictions(tmp_path)
 
@@ -268,8 +270,8 @@ def test_answers_are_read_as_they_were_kept(tmp_path: Path):
     digits = dataset()
     scores = np.random.default_rng(0).standard_normal((IMAGES, 10)).astype(np.float32)
     scores[3], scores[4, 5], scores[5, 6] = np.nan, np.inf, -np.inf
-    found = predictions.predictions_of(digits, {"one": scores, "two": -scores})
-    predictions.write_predictions(found, tmp_path)
+    result = predictions.predictions_of(digits, {"one": scores, "two": -scores})
+    predictions.write_predictions(result, tmp_path)
     again = predictions.read_predictions(tmp_path)
     assert again is not None
     assert (again.predicted["one"] == np.where(np.arange(IMAGES) == 3, predictions.NONE, scores.argmax(1))).all()

@@ -23,7 +23,7 @@ LOST |= {"where": "lost", "what": ""}
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "expected"),
     [
         ({"finished": 2}, "The run was stopped early. Finished epochs, out of 3: custom.relu 2, relu 2."),
         ({"finished": 0}, "No epoch finished, so there are no results."),
@@ -43,9 +43,9 @@ LOST |= {"where": "lost", "what": ""}
         ({"changes": {"relu": {"test_accuracy": 0.105}}}, "relu is at chance level (10 %)."),
     ],
 )
-def test_the_most_important_comes_first_and_only_whole_runs_are_tested(tmp_path: Path, run: Any, told: str):
+def test_the_most_important_comes_first_and_only_whole_runs_are_tested(tmp_path: Path, run: Any, expected: str):
     first, *others = sentences([read_run(made_run(tmp_path / "run", **run))])
-    assert first == told
+    assert first == expected
     assert not any("disagree" in sentence for sentence in others)
 
 
@@ -60,13 +60,13 @@ def test_equal_networks_are_called_equal(tmp_path: Path):
 
 def test_networks_that_disagree_are_two_networks_and_not_two_operators(tmp_path: Path):
     run = read_run(made_run(tmp_path / "run"))
-    found = run.predictions
-    assert found is not None
-    one, other = found.right("custom.relu"), found.right("relu")
+    result = run.predictions
+    assert result is not None
+    one, other = result.right("custom.relu"), result.right("relu")
     counts = f"only custom.relu is right on {(one & ~other).sum()}, only relu on {(other & ~one).sum()}"
     accuracy, difference, speed = sentences([run])
     assert accuracy == "Accuracy on the 200 test digits: custom.relu 70.00 %, relu 72.00 %."
-    assert difference.startswith(f"The networks disagree on {len(found.disputed())} images: {counts}. ")
+    assert difference.startswith(f"The networks disagree on {len(result.disputed())} images: {counts}. ")
     assert difference.endswith("These are two networks, not two operators: more seeds show whether operators differ.")
     assert speed == (
         "An epoch takes 500 ms with custom.relu and 600 ms with relu (median), a ratio of 0.83 (0.76 to 0.91); "
@@ -81,9 +81,9 @@ def test_dead_units_are_named(tmp_path: Path):
     assert dead == "50.0 % of the hidden units of relu are dead (zero for each of 200 test images)."
 
 
-@pytest.mark.parametrize(("p", "words"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])
-def test_a_tiny_p_is_not_shown_as_zero(p: float, words: str):
-    assert p_value(p) == words
+@pytest.mark.parametrize(("p", "text"), [(0.0, "p < 0.0001"), (1e-300, "p < 0.0001"), (0.034, "p = 0.034")])
+def test_a_tiny_p_is_not_shown_as_zero(p: float, text: str):
+    assert p_value(p) == text
 
 
 def test_an_operator_that_made_nan_is_shown_with_line_and_values(tmp_path: Path):
