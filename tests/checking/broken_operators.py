@@ -179,9 +179,9 @@ def writes_into_the_result():
     """a backward pass that uses the memory of the result for its own"""
 
     def backward(x, y, dy):
-        kept = y.copy()
+        result = y.copy()
         y *= dy
-        return dy * kept
+        return dy * result
 
     return np.exp, backward
 
@@ -244,12 +244,12 @@ def keeps_it_on_the_class(base):
 @broken("repeatable", "a second call changes the result of the first", layer=True)
 def one_buffer_for_all(base):
     """a class that writes its result into the same Tensor each time"""
-    kept: dict[Any, Any] = {}
+    buffers: dict[Any, Any] = {}
 
     class Double(base):
         @staticmethod
         def forward(ctx, x):
-            buffer = kept.setdefault((tuple(x.shape), x.dtype), x.clone().detach())
+            buffer = buffers.setdefault((tuple(x.shape), x.dtype), x.clone().detach())
             buffer[...] = x * 2
             return buffer
 

@@ -136,8 +136,8 @@ def test_a_batch_without_rows_is_not_given_to_compiled_code_that_writes_outside_
         return starts_with_the_first(x)
 
     operator = with_backward(forward, lambda x, dy: dy * 1)
-    told = words(operator, "empty batch")
-    assert told.startswith("FAILED a batch without rows: forward indexes outside of its arrays, given x float64[0, 6]")
+    text = words(operator, "empty batch")
+    assert text.startswith("FAILED a batch without rows: forward indexes outside of its arrays, given x float64[0, 6]")
     assert (0, 6) not in ran
 
 

@@ -50,9 +50,9 @@ def test_a_broken_operator_is_found(one: Broken):
         verdicts = list(examine(subject_of(one), [one.check]))
     except ReadOnlyError as error:  # on whatever inputs are tried
         verdicts = [Verdict(FAILED, str(error), "untouched")]
-    words = [v.words for v in verdicts if v.failed]
-    assert words, [v.words for v in verdicts]
-    assert re.search(one.message, words[0])
+    messages = [v.words for v in verdicts if v.failed]
+    assert messages, [v.words for v in verdicts]
+    assert re.search(one.message, messages[0])
     assert {v.check for v in verdicts} == {one.check} <= set(CHECKS)
 
 

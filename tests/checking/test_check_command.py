@@ -109,8 +109,8 @@ WRONG = r"""(.*\n)*  FAILED  gradient       that of x is wrong in 24 of 24 eleme
     ],
 )
 def test_the_command_prints_verdicts(check: Check, words: list[str], status: int, expected: str):
-    found, out, err = check(*words)
-    assert (found, err) == (status, "")
+    actual, out, err = check(*words)
+    assert (actual, err) == (status, "")
     assert re.fullmatch(expected, out), out
 
 
@@ -127,9 +127,9 @@ def test_a_mistake_that_makes_several_checks_fail_is_printed_once(check: Check):
 def test_a_misspelt_check_is_a_failure(check: Check):
     wrong: Any = 3
     for only in (["gradients"], "gradient,like", ["gradient", "rows and columns"], wrong):
-        found = app.check("some_ops.py:wrong", only=only)
-        assert not found.ok
-        assert "there is no check" in str(found)
+        findings = app.check("some_ops.py:wrong", only=only)
+        assert not findings.ok
+        assert "there is no check" in str(findings)
     assert [verdict.check for verdict in app.check("some_ops.py:wrong", only="gradient")] == ["gradient"]
     assert check_operator("some_ops.py:swish", only="rows", also="rows").ok
 
@@ -138,8 +138,8 @@ def test_other_wrong_arguments_are_findings_too(check: Check):
     wrong: Any = 3
     assert "like is 3: expected an operator or the name of one" in str(app.check("some_ops.py:swish", like=wrong))
     for name in ("seed", "also"):  # which check_operator has
-        found = str(app.check("some_ops.py:swish", **{name: wrong}))
-        assert f"swish has no parameter '{name}' to set; it takes x\n" in found
+        text = str(app.check("some_ops.py:swish", **{name: wrong}))
+        assert f"swish has no parameter '{name}' to set; it takes x\n" in text
 
 
 def test_a_layer_may_take_any_number_of_inputs_and_have_parameters_with_numbers_for_names(check: Check):
@@ -166,8 +166,8 @@ def test_shapes_are_one_for_each_input_and_a_range_has_two_ends(check: Check):
     assert "a shape is 4: expected one for each input, such as shapes=[(4, 6)]" in shapes
     assert "a shape is 3: expected one for each input" in str(app.check("some_ops.py:swish", shapes=cast(Any, 3)))
     for within in (1, (0, 1, 2), ("low", "high")):
-        found = str(app.check("some_ops.py:swish", within=cast(Any, within)))
-        assert f"within is {within!r}: expected two numbers, such as within=(0, 1)" in found
+        text = str(app.check("some_ops.py:swish", within=cast(Any, within)))
+        assert f"within is {within!r}: expected two numbers, such as within=(0, 1)" in text
 
 
 def test_a_file_is_checked_as_it_is_now_also_if_it_was_imported_before(check: Check, monkeypatch: pytest.MonkeyPatch):
@@ -218,9 +218,9 @@ def test_what_an_operator_prints_is_no_part_of_the_json(check: Check):
 
 def test_verdicts_are_printed_as_json(check: Check):
     status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")
-    found = [json.loads(line) for line in out.splitlines()]
+    verdicts = [json.loads(line) for line in out.splitlines()]
     assert status == 0
-    assert [(f["operator"], f["check"], f["state"]) for f in found] == [
+    assert [(f["operator"], f["check"], f["state"]) for f in verdicts] == [
         ("Twice", "rows", "ok"),
         ("custom.relu", "rows", "ok"),
     ]

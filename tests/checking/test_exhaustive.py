@@ -61,9 +61,9 @@ def test_the_formula_of_swish_is_wrong_where_single_precision_overflows():
 
 
 def test_another_operator_can_be_the_exact_one():
-    words = verdicts(relu, "bfloat16", like="leaky_relu")[0]
-    assert words.startswith("FAILED bfloat16: it is wrong at ")
-    assert re.search(r"at -[\d.e+-]+ it is -0, expected -\d", words)
+    message = verdicts(relu, "bfloat16", like="leaky_relu")[0]
+    assert message.startswith("FAILED bfloat16: it is wrong at ")
+    assert re.search(r"at -[\d.e+-]+ it is -0, expected -\d", message)
 
 
 def test_numbers_are_those_of_the_type_in_order():
@@ -146,8 +146,8 @@ def test_a_check_before_training_says_what_was_proven_of_the_same_source(
     assert stored(relu, {}) is None
     of_float32 = msgspec.structs.replace(certificate.accuracies[0], type="float32", worst_ulp=0.25, worst_at=np.nan)
     keep(msgspec.structs.replace(certificate, accuracies=[of_float32]))
-    words = check_gradient(relu, "relu").words
-    assert "finite differences; proven at all 2^32 inputs: worst error 0.25 ULP (result), against its" in words
+    message = check_gradient(relu, "relu").words
+    assert "finite differences; proven at all 2^32 inputs: worst error 0.25 ULP (result), against its" in message
     assert stored(relu, {"slope": 1}) is None
     assert stored(swish, {}) is None
 
@@ -167,14 +167,14 @@ def test_next_to_a_zero_a_result_may_be_that_of_a_neighbouring_input():
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "message"),
     [
         (lambda x: x * x[0, 0], "a result of it depends on other numbers, too"),
         (lambda x, y: x * y, "it takes x float64"),
     ],
 )
-def test_an_operator_that_is_not_elementwise_is_refused(function: Any, words: str):
-    with pytest.raises(ConfigError, match=words):
+def test_an_operator_that_is_not_elementwise_is_refused(function: Any, message: str):
+    with pytest.raises(ConfigError, match=message):
         certify(opsmith.custom_op(function, name="it"), types=["float16"])
 
 
@@ -203,8 +203,8 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
     assert certificate["message"].startswith("within 0 ULP in bfloat16")
     assert certificate["source"]
     assert certificate["machine"]["numba"]
-    found = [(a["inputs"], a["worst_ulp"], a["inaccurate"]) for a in certificate["accuracies"]]
-    assert found == [(65536, 0, {})] * 4
+    accuracies = [(a["inputs"], a["worst_ulp"], a["inaccurate"]) for a in certificate["accuracies"]]
+    assert accuracies == [(65536, 0, {})] * 4
     before = file.read_bytes()
     words = ["check", "custom.relu", "custom.swish", "--exhaustive", "--certificate", str(file)]
     assert main(words) == 2
@@ -217,7 +217,7 @@ def test_the_command_writes_a_certificate_that_says_what_was_run_where(
 
 @pytest.mark.soak
 def test_all_numbers_of_float32():
-    words = verdicts(swish, "float32")[0]
-    assert words.startswith("FAILED float32: it is wrong at ")
-    assert "between -91." in words
-    assert " and -88.7" in words
+    message = verdicts(swish, "float32")[0]
+    assert message.startswith("FAILED float32: it is wrong at ")
+    assert "between -91." in message
+    assert " and -88.7" in message

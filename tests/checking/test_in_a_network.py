@@ -25,9 +25,9 @@ def examined(operator: Any, inputs: np.ndarray, **settings: Any) -> Point:
 
 
 def operator(forward: Arrays, backward: Arrays) -> Any:
-    made = app.custom_op(forward, name="operator")
-    made.backward(backward)
-    return made
+    custom = app.custom_op(forward, name="operator")
+    custom.backward(backward)
+    return custom
 
 
 def softmax(x):
@@ -76,7 +76,7 @@ def test_a_right_gradient_is_never_wrong_at_kinks_jumps_or_by_rounding(name: str
 
 
 @pytest.mark.parametrize(
-    ("name", "forward", "backward", "words"),
+    ("name", "forward", "backward", "cause"),
     [
         ("a factor", lambda x: np.maximum(x, 0), lambda x, dy: dy * (x > 0) * 0.99, "it is 0.99 times what it should"),
         ("a branch", lambda x: np.maximum(x, 0), lambda x, dy: dy * (x > 0) * np.where(x > 3, 1.01, 1), "in [1-9] of"),
@@ -92,11 +92,11 @@ def test_a_right_gradient_is_never_wrong_at_kinks_jumps_or_by_rounding(name: str
         ),
     ],
 )
-def test_a_wrong_gradient_is_found_and_its_elements_are_named(name: str, forward: Arrays, backward: Arrays, words: str):
+def test_a_wrong_gradient_is_found_and_its_elements_are_named(name: str, forward: Arrays, backward: Arrays, cause: str):
     inputs = np.random.default_rng(0).normal(size=(256, 100))
     with np.errstate(all="ignore"):
         text = how_gradient_is_wrong(examined(operator(forward, backward), inputs))
-    assert re.search(words, text), (name, text)
+    assert re.search(cause, text), (name, text)
 
 
 def test_a_row_that_is_too_long_is_compared_along_the_direction_alone():

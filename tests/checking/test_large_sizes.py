@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 
 def only_first(array, rows=None, columns=None):
-    kept = np.zeros_like(array)
-    kept[:rows, :columns] = array[:rows, :columns]
-    return kept
+    part = np.zeros_like(array)
+    part[:rows, :columns] = array[:rows, :columns]
+    return part
 
 
 def softmax(x):
@@ -78,9 +78,9 @@ def test_a_gradient_is_also_compared_at_large_sizes_and_at_numbers_of_all_magnit
 
 def test_a_width_that_is_written_as_a_number_is_found_unless_the_user_gave_the_shape():
     one = user_operator(with_backward(normed, lambda x, dy: normed_grad(x, dy, width=6)), "operator")
-    (found, *_) = examine(inputs_for(one), ["gradient"])
-    (given, *_) = examine(inputs_for(one, [((4, 6), "float64")]), ["gradient"])
-    assert (found.state, given.state) == ("FAILED", "ok")
+    (default, *_) = examine(inputs_for(one), ["gradient"])
+    (explicit, *_) = examine(inputs_for(one, [((4, 6), "float64")]), ["gradient"])
+    assert (default.state, explicit.state) == ("FAILED", "ok")
 
 
 @pytest.mark.parametrize(

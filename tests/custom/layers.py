@@ -17,9 +17,9 @@ def data(*numbers: Any, dtype: str = "float64", stop_gradient: bool = False) -> 
 
 
 def variable(name: str, *shape: Any, dtype: str = "float32") -> static.Variable:
-    made = static.data(name, shape, dtype)
-    made.stop_gradient = False
-    return made
+    x = static.data(name, shape, dtype)
+    x.stop_gradient = False
+    return x
 
 
 def run(*fetched: Any, **feed: Any) -> list[np.ndarray]:

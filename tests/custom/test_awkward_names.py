@@ -135,20 +135,20 @@ def function(text: str, name: str) -> tuple[Any, list[np.ndarray]]:
     others = [
         f"{name}{place}" if name == "harmless" else NAMES[(first + 9 * place) % len(NAMES)] for place in range(10)
     ]
-    source = HEAD + re.sub(r"NAME(\d?)", lambda found: others[int(found[1])] if found[1] else name, text)
+    source = HEAD + re.sub(r"NAME(\d?)", lambda match: others[int(match[1])] if match[1] else name, text)
     file = f"<awkward {next(_numbers)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    made: dict[str, Any] = {"__name__": "awkward"}
-    exec(compile(source, file, "exec"), made)
+    namespace: dict[str, Any] = {"__name__": "awkward"}
+    exec(compile(source, file, "exec"), namespace)
     two = re.search(r"f\((x, NAME1?[,)]|x, z)|NAME6, x", text)
-    return made["f"], [X, Z] if two else [X]
+    return namespace["f"], [X, Z] if two else [X]
 
 
 def total(results: Any, weights: Any) -> Any:
     """A number that depends on all elements of all results."""
     each = results if isinstance(results, (tuple, list)) else [results]
-    found = [(result * weights * (place + 1.0)).sum() for place, result in enumerate(each)]
-    return found[0] if len(found) == 1 else found[0] + found[1]
+    terms = [(result * weights * (place + 1.0)).sum() for place, result in enumerate(each)]
+    return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
 
 def on_tensors(function: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -191,8 +191,8 @@ def assert_right(text: str, names: Sequence[str], *runs: Callable[[Any, list[np.
     for name in names:
         f, arrays = function(text, name)
         for run in runs:
-            for found, right in zip(run(f, arrays), expected(text), strict=True):
-                np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6, err_msg=name)
+            for actual, right in zip(run(f, arrays), expected(text), strict=True):
+                np.testing.assert_allclose(actual, right, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def by_reference(f: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -249,8 +249,8 @@ def test_variables_of_a_program_may_have_the_names_of_generated_source():
         variables = [static.data(name, X.shape, "float64") for name in names]
         fetched = app.concat([(v * v).sum(axis=0) for v in variables], axis=0)
         feed = dict(zip(names, arrays, strict=True))
-        found = static.Executor(engine="compiled").run(static.default_main_program(), feed, [fetched])[0]
-    np.testing.assert_allclose(found, np.concatenate([(a * a).sum(axis=0) for a in arrays]))
+        result = static.Executor(engine="compiled").run(static.default_main_program(), feed, [fetched])[0]
+    np.testing.assert_allclose(result, np.concatenate([(a * a).sum(axis=0) for a in arrays]))
 
 
 # Names that could mean two things
@@ -258,8 +258,8 @@ def test_variables_of_a_program_may_have_the_names_of_generated_source():
 
 def test_a_gradient_and_an_input_of_one_name_are_refused_with_the_line_of_backward():
     scaled = custom_op(lambda x, dout: x * dout, name="scaled")
-    words = r"its backward \(test_awkward_names.py:\d+\) takes 'dout', which is an input or a setting and also the grad"
-    with pytest.raises(OperatorError, match=rf"operator scaled \(test_awkward_names.py:\d+\): {words}"):
+    error = r"its backward \(test_awkward_names.py:\d+\) takes 'dout', which is an input or a setting and also the grad"
+    with pytest.raises(OperatorError, match=rf"operator scaled \(test_awkward_names.py:\d+\): {error}"):
         scaled.backward(lambda x, dout: (dout, x))
     powers = custom_op(lambda x, db=1.0: (x, x * db), name="powers", outputs=("a", "b"))
     with pytest.raises(OperatorError, match="takes 'db', which is an input or a setting and also the gradient of the"):

@@ -46,9 +46,9 @@ def _(dy):
 )
 def test_values_and_gradients_are_those_of_built_in_operators(mode: Any, operator: Any, built_in: Any):
     x = mode.input([[0.5, -1], [2, 0]])
-    found, expected = operator(x), built_in(x)
-    np.testing.assert_allclose(mode.values(found), mode.values(expected), rtol=1e-6)
-    np.testing.assert_allclose(mode.gradients(found, [x]), mode.gradients(expected, [x]), rtol=1e-6)
+    actual, expected = operator(x), built_in(x)
+    np.testing.assert_allclose(mode.values(actual), mode.values(expected), rtol=1e-6)
+    np.testing.assert_allclose(mode.gradients(actual, [x]), mode.gradients(expected, [x]), rtol=1e-6)
 
 
 def test_an_operator_in_a_program_is_printed_with_its_place_and_takes_any_batch_size():
@@ -188,8 +188,8 @@ def test_wider_floats_of_numba_are_converted_to_the_type_of_the_input():
     x, v = data(1.0, 3.0, dtype="float32"), variable("x", None)
     y, w = halved(x), halved(v)
     assert w.dtype == "float32"
-    found = [y.numpy(), app.grad(y, x)[0].numpy(), *run(w, *static.gradients(w, v), x=np.ones(2, "float32"))]
-    assert [array.dtype for array in found] == ["float32"] * 4
+    arrays = [y.numpy(), app.grad(y, x)[0].numpy(), *run(w, *static.gradients(w, v), x=np.ones(2, "float32"))]
+    assert [array.dtype for array in arrays] == ["float32"] * 4
 
 
 # --- Settings ---
@@ -309,8 +309,8 @@ WRONG = [
         rf"{IT} of .*LinAlgError.*custom_op\(infer=\.\.\.\) can",
     ),
     *(
-        (lambda told=told: on_spec(infer=lambda x: told), INFERRED)
-        for told in (3, [InputSpec([1]), InputSpec([1])], ([2, 3], "float32"), None)
+        (lambda spec=spec: on_spec(infer=lambda x: spec), INFERRED)
+        for spec in (3, [InputSpec([1]), InputSpec([1])], ([2, 3], "float32"), None)
     ),
 ]
 

@@ -139,8 +139,8 @@ def test_threads_share_the_rows_of_a_gradient_unless_a_weight_has_one():
                 one.stop_gradient = False
             gradients = static.gradients(operator(*data), data)
         text = explain(program, [g.name for g in gradients if g is not None], source=True)
-        (found,) = re.findall(r"\w+_gradient\(.*\)$", text, re.MULTILINE)
-        return found
+        (line,) = re.findall(r"\w+_gradient\(.*\)$", text, re.MULTILINE)
+        return line
 
     assert "x[lo:hi]" in call(custom_op(row_by_row=True)(running))
     assert "lo:hi" not in call(custom_op(running))

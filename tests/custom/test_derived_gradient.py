@@ -166,8 +166,8 @@ def test_both_engines_and_tensors_agree_with_finite_differences_and_all_is_inlin
         assert gradgradcheck(operator, points())
         reference = static.Executor(engine="reference").run(program, feed=feed, fetch_list=fetched)
     compiled = static.Executor(engine="compiled").run(program, feed=feed, fetch_list=fetched)
-    for expected, found in zip(reference, compiled, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    for expected, actual in zip(reference, compiled, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     assert "Python call" not in explain(program, [v.name for v in fetched], source=False)
 
 
@@ -348,7 +348,7 @@ REFUSED: dict[str, str | tuple[str, str]] = {
 FEEDS = ((0.37,), (1.13,), (2.61,))
 
 
-def made(body: str, before: str = "def") -> Any:
+def function_of(body: str, before: str = "def") -> Any:
     if "await" in body:
         before = "async def"
     return module_of_text(f"{HEAD}\n{before} f(x):\n{textwrap.indent(body, '    ')}\n").f
@@ -356,7 +356,7 @@ def made(body: str, before: str = "def") -> Any:
 
 @pytest.mark.parametrize("what", DERIVED)
 def test_first_and_second_derivatives_agree_with_finite_differences(what: str):
-    function, compared = made(DERIVED[what]), 0
+    function, compared = function_of(DERIVED[what]), 0
     gradient = derived_gradient(function, ["x"], ["arriving"])
     second = derived_gradient(gradient, ["x", "arriving"], ["again"])
     for at in FEEDS:
@@ -371,9 +371,9 @@ def test_first_and_second_derivatives_agree_with_finite_differences(what: str):
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_statement_that_cannot_be_derived_is_an_error_that_names_its_line(what: str):
-    body, words = REFUSED[what] if isinstance(REFUSED[what], tuple) else (REFUSED[what], "")
-    with pytest.raises(UnderivableError, match=rf"^module_of_text_\d+\.py:\d+: .*{words}"):
-        derived_gradient(made(body), ["x"], ["arriving"])
+    body, message = REFUSED[what] if isinstance(REFUSED[what], tuple) else (REFUSED[what], "")
+    with pytest.raises(UnderivableError, match=rf"^module_of_text_\d+\.py:\d+: .*{message}"):
+        derived_gradient(function_of(body), ["x"], ["arriving"])
 
 
 def test_the_tables_have_every_kind_of_node_of_python():
@@ -414,6 +414,6 @@ def test_an_expression_nested_too_deeply_is_a_short_error(body: str, request: py
     request.addfinalizer(partial(sys.setrecursionlimit, sys.getrecursionlimit()))
     sys.setrecursionlimit(len(inspect.stack(0)) + 300)
     function = module_of_text(f"{HEAD}\ndef f(x):\n    y = x\n    return {body}\n").f
-    with pytest.raises(UnderivableError, match=r"\d+: an expression is nested too deeply \(\d+ levels\)") as found:
+    with pytest.raises(UnderivableError, match=r"\d+: an expression is nested too deeply \(\d+ levels\)") as caught:
         derived_gradient(derived_gradient(function, ["x"], ["one"]), ["x", "one"], ["two"])
-    assert len("".join(traceback.format_exception(found.value)).splitlines()) < 100
+    assert len("".join(traceback.format_exception(caught.value)).splitlines()) < 100

@@ -69,9 +69,9 @@ two_ways = pytest.mark.parametrize("operator", [leaky, uncompiled])
 def test_values_and_gradients_are_those_of_the_built_in_operator(operator: Any, settings: dict[str, float]):
     x = data([2.0, -3.0], [-0.5, 4.0] if settings else [0.0, math.inf])
     expected = app.nn.functional.leaky_relu(x, negative_slope=settings.get("slope", 0.1))
-    found = operator(x, **settings)
-    np.testing.assert_array_equal(found.numpy(), expected.numpy())
-    np.testing.assert_array_equal(app.grad(found, x)[0].numpy(), app.grad(expected, x)[0].numpy())
+    actual = operator(x, **settings)
+    np.testing.assert_array_equal(actual.numpy(), expected.numpy())
+    np.testing.assert_array_equal(app.grad(actual, x)[0].numpy(), app.grad(expected, x)[0].numpy())
 
 
 GRID = np.arange(-12.0, 12.0).reshape(4, 6)
@@ -279,13 +279,13 @@ X = np.array([-1.0, 0.5, 2.0], "float32")
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The key of each loop that is made in the test."""
-    made: list[str] = []
+    keys: list[str] = []
     monkeypatch.setattr(native_code, "_loaded", type(native_code._loaded)())
     make = native_code.NativeCode.__init__
     monkeypatch.setattr(
-        native_code.NativeCode, "__init__", lambda code, key, *given: made.append(key) or make(code, key, *given)
+        native_code.NativeCode, "__init__", lambda code, key, *rest: keys.append(key) or make(code, key, *rest)
     )
-    return made
+    return keys
 
 
 def scaled(scale):
@@ -337,8 +337,8 @@ def test_a_kernel_that_is_made_while_a_variable_changes_is_not_used_afterwards(m
     call, make = elementwise.over_arrays(lambda x: x * FACTOR, 1), elementwise._kernel
     seen: list[float] = []
 
-    def changed_meanwhile(*given: Any) -> Any:
-        kernel = make(*given)
+    def changed_meanwhile(*arguments: Any) -> Any:
+        kernel = make(*arguments)
         monkeypatch.setattr(elementwise, "_kernel", make)
         monkeypatch.setitem(globals(), "FACTOR", 3.0)
         thread = Thread(target=lambda: seen.append(call(np.ones(1))[0].item()))

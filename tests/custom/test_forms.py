@@ -43,7 +43,7 @@ def scaled(x: Any) -> Any:
     return np.cumsum(x, axis=1) * SCALE
 
 
-def said(x: Any) -> Any:
+def printing(x: Any) -> Any:
     print("called")
     return np.cumsum(x, axis=1)
 
@@ -147,7 +147,7 @@ def test_the_loops_follow_a_global_variable(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_function_that_prints_and_results_of_another_size_stay_python(capsys: pytest.CaptureFixture[str]):
-    _, verdict = run("compiled", said, ROWS)
+    _, verdict = run("compiled", printing, ROWS)
     assert verdict == "Python call: its function is plain Python"
     assert "called" in capsys.readouterr().out
     result, verdict = run("compiled", lambda x: np.concatenate([x, x]), ROWS)

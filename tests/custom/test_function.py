@@ -58,7 +58,7 @@ def test_gradients_of_inputs_that_need_none_are_ignored():
 )
 def test_gradients_may_be_returned_for_every_argument(arguments: Any, gradients: Callable[..., Any]):
     x = data(7.0)
-    cus = layer(lambda ctx, *given: x * 2.0, lambda ctx, dy: gradients(dy), Function)
+    cus = layer(lambda ctx, *inputs: x * 2.0, lambda ctx, dy: gradients(dy), Function)
     cus.apply(*(x if a == "x" else a for a in arguments)).backward()
     assert x.grad.item() == 2
 
@@ -68,17 +68,17 @@ SHAPES = [
     ((2, 3), (2, 1), [[3.0], [3.0]]),
     ((3, 2), (), 6.0),
     ((1, 2), (2,), [1.0, 1.0]),
-    *((found, shape, None) for found, shape in [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,))]),
+    *((returned, shape, None) for returned, shape in [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,))]),
     ((2, 1), (2, 3), None),
 ]
 """The shape of a gradient and of its input, and the gradient summed to that shape; None where it cannot be."""
 
 
-@pytest.mark.parametrize(("found", "shape", "expected"), SHAPES)
+@pytest.mark.parametrize(("returned", "shape", "expected"), SHAPES)
 def test_a_broadcast_gradient_is_summed_to_the_shape_of_the_input_and_others_are_errors(
-    found: Any, shape: Any, expected: Any
+    returned: Any, shape: Any, expected: Any
 ):
-    f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64") * dy.sum() / dy.sum(), Function)
+    f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(returned, "float64") * dy.sum() / dy.sum(), Function)
     x = app.ones(shape, "float64")
     x.stop_gradient = False
     y = f.apply(x * x).sum()
@@ -179,8 +179,8 @@ def test_first_and_second_derivatives_agree_with_finite_differences(function: An
 def test_a_forward_without_tensors_has_no_gradient():
     for result in (2, (2, "many")):
         assert layer(lambda ctx, x, result=result: result, None, Function).apply(data(1.0, 2.0)) == result
-    made = layer(lambda ctx, count: app.ones([count]), None, Function).apply(3)
-    assert (made.tolist(), made.stop_gradient, made.is_leaf) == ([1, 1, 1], True, True)
+    tensor = layer(lambda ctx, count: app.ones([count]), None, Function).apply(3)
+    assert (tensor.tolist(), tensor.stop_gradient, tensor.is_leaf) == ([1, 1, 1], True, True)
     seen: list[Any] = []
 
     def plain(ctx, a, b):

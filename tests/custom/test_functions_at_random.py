@@ -27,7 +27,7 @@ def function_of(seed: int, base: type) -> Callable[[Any, Any], Any]:
     chosen = random.Random(seed)
     count, outputs = chosen.randint(1, 3), chosen.randint(1, 3)
     values = [*range(count), *range(count, count + chosen.randint(1, 3))]
-    made = [(chosen.choice(values[:place]), chosen.choice(values[:place])) for place in values[count:]]
+    products = [(chosen.choice(values[:place]), chosen.choice(values[:place])) for place in values[count:]]
     fresh = values[count:]
     returned = [chosen.choice(fresh if chosen.random() < 0.65 else values) for _ in range(outputs)]
     saved = [chosen.choice([*values[:count], *returned, None]) for _ in range(chosen.randint(0, 3))]
@@ -45,7 +45,7 @@ def function_of(seed: int, base: type) -> Callable[[Any, Any], Any]:
 
     def forward(ctx, *inputs):
         tensors = list(inputs)
-        for a, b in made:
+        for a, b in products:
             tensors.append(tensors[a] * tensors[b] + tensors[b] * 2.0)
         ctx.set_materialize_grads(materialized)
         ctx.mark_non_differentiable(*(tensors[place] for place in marked))
@@ -98,13 +98,13 @@ def derivatives(function: Callable[..., Any], values: Sequence[Any], weights: An
 
 def on_tensors(seed: int) -> list[Any]:
     values = [app.to_tensor(array, stop_gradient=False) for array in NUMBERS]
-    found = derivatives(
+    results = derivatives(
         function_of(seed, Function),
         values,
         [app.to_tensor(array) for array in WEIGHTS],
         lambda y, x: app.grad(y, x, create_graph=True, allow_unused=True),
     )
-    return [None if value is None else value.numpy() for value in found]
+    return [None if value is None else value.numpy() for value in results]
 
 
 def in_a_program(seed: int) -> list[Any]:
@@ -112,30 +112,30 @@ def in_a_program(seed: int) -> list[Any]:
     with static.program_guard(program):
         data = [static.data(name, [3], "float64") for name in names]
         data[0].stop_gradient = data[1].stop_gradient = False
-        found = derivatives(
+        results = derivatives(
             function_of(seed, Function), data[:2], data[2:], lambda y, x: static.gradients([y], list(x))
         )
     feed = dict(zip(names, [*NUMBERS, *WEIGHTS], strict=True))
-    fetched = static.Executor(engine="reference").run(program, feed, [value for value in found if value is not None])
+    fetched = static.Executor(engine="reference").run(program, feed, [value for value in results if value is not None])
     arrays = iter(fetched)
-    return [None if value is None else next(arrays) for value in found]
+    return [None if value is None else next(arrays) for value in results]
 
 
 def in_pytorch(seed: int) -> list[Any]:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    found = derivatives(
+    results = derivatives(
         function_of(seed, torch.autograd.Function),
         [torch.tensor(array, requires_grad=True) for array in NUMBERS],
         [torch.tensor(array) for array in WEIGHTS],
         lambda y, x: torch.autograd.grad(y, x, create_graph=True, allow_unused=True),
     )
-    return [None if value is None else value.detach().numpy() for value in found]
+    return [None if value is None else value.detach().numpy() for value in results]
 
 
 def check(seed: int, other: Callable[[int], list[Any]] = in_a_program) -> None:
-    for found, expected in zip(on_tensors(seed), other(seed), strict=True):
-        found, expected = (np.zeros(3) if value is None else value for value in (found, expected))
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for actual, expected in zip(on_tensors(seed), other(seed), strict=True):
+        actual, expected = (np.zeros(3) if value is None else value for value in (actual, expected))
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -95,14 +95,14 @@ def run(hook: str, function: Callable[..., Any], engine: str, seed: int) -> list
         value.stop_gradient = False
     x, y = (value + 0 for value in values)
     if hook == "backward":
-        made = njit if hasattr(function, "py_func") else lambda plain: plain
-        out = static.py_func(np.add, [x, y], spec, made(lambda x, y, s, ds: (function(x, y), ds)))
-        found = app.grad([app.sum(out)], [x])[0] if not engine else static.gradients([app.sum(out)], [x])[0]
+        wrap = njit if hasattr(function, "py_func") else lambda plain: plain
+        out = static.py_func(np.add, [x, y], spec, wrap(lambda x, y, s, ds: (function(x, y), ds)))
+        result = app.grad([app.sum(out)], [x])[0] if not engine else static.gradients([app.sum(out)], [x])[0]
     elif hook == "py_func":
-        found = static.py_func(function, [x, y], spec)
+        result = static.py_func(function, [x, y], spec)
     else:
-        found = app.custom_op(function, infer=lambda x, y: x)(x, y)
-    fetched = [found, x * 1, y * 1]
+        result = app.custom_op(function, infer=lambda x, y: x)(x, y)
+    fetched = [result, x * 1, y * 1]
     if not engine:
         return [t.numpy() for t in fetched]
     feed = dict(zip("ab", arrays, strict=True))
@@ -119,8 +119,8 @@ def check(seed: int) -> int:
     native = chosen.random() < 0.6
     function = njit(plain) if native else plain
     hook = chosen.choice(HOOKS)
-    wanted = expected(function, seed)
-    if wanted is None or wanted.shape != SHAPE:
+    right = expected(function, seed)
+    if right is None or right.shape != SHAPE:
         return 0
     engines = chosen.sample(ENGINES, 1) if native else ENGINES
     for engine in engines:
@@ -128,14 +128,14 @@ def check(seed: int) -> int:
             (app.enable_static if engine else app.disable_static)()
             try:
                 np.random.seed(0)
-                found, x, y = run(hook, function, engine, seed)
+                result, x, y = run(hook, function, engine, seed)
             except ReadOnlyError:
                 continue
             finally:
                 app.disable_static()
-        np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
-        for array, given in zip((x, y), inputs(seed), strict=True):
-            np.testing.assert_array_equal(array, given, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
+        np.testing.assert_allclose(result, right, rtol=1e-12, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
+        for array, before in zip((x, y), inputs(seed), strict=True):
+            np.testing.assert_array_equal(array, before, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
     return len(engines)
 
 

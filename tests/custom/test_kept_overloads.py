@@ -43,7 +43,7 @@ X = read_only(np.array([1.0, 2.0]))
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     return tmp_path / "kept"
 
@@ -55,10 +55,10 @@ def called(text: str, *values: Any) -> tuple[Any, bool]:
     return result, bool(guarded._function.stats.cache_hits)
 
 
-def test_unchanged_code_comes_from_disk_and_a_damaged_file_is_replaced(kept: Path):
+def test_unchanged_code_comes_from_disk_and_a_damaged_file_is_replaced(cache_path: Path):
     assert called(TEXT, X) == (12, False)
     assert called(TEXT, X) == (12, True)
-    (file,) = kept.glob("overload_*.bin")
+    (file,) = cache_path.glob("overload_*.bin")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     assert called(TEXT, X) == (12, False)
     assert called(TEXT, X) == (12, True)
@@ -94,21 +94,21 @@ def test_code_from_disk_raises_copies_and_refuses_as_compiled_code_does():
     np.testing.assert_array_equal(values, np.ones(2))
 
 
-def test_other_layouts_are_copied_and_not_compiled_for(kept: Path):
+def test_other_layouts_are_copied_and_not_compiled_for(cache_path: Path):
     unaligned = np.frombuffer(bytes(17), "uint8")[1:].view("float64")
     for values in (X, X[::-1], read_only(np.ones(4))[::2], unaligned):
         assert called(TEXT, values)[0] == (values[1] + 1) * 4
-    assert len(list(kept.glob("overload_*.bin"))) == 1
+    assert len(list(cache_path.glob("overload_*.bin"))) == 1
 
 
 @pytest.mark.slow
-def test_another_process_loads_the_code(tmp_path: Path, kept: Path):
+def test_another_process_loads_the_code(tmp_path: Path, cache_path: Path):
     lines = ["", "import app", "operator = app.custom_op(function)", "found = operator(app.to_tensor([1.0, 2.0]))"]
     hits = "print(found.tolist(), operator._call._function.stats.cache_hits)"
     (tmp_path / "run.py").write_text("\n".join([TEXT, *lines, hits]))
     seen = []
     for _ in range(2):
-        done = forked.run(["run.py"], cwd=tmp_path, env={**os.environ, "OPSMITH_CACHE": str(kept)})
+        done = forked.run(["run.py"], cwd=tmp_path, env={**os.environ, "OPSMITH_CACHE": str(cache_path)})
         assert (done.returncode, done.stderr) == (0, "")
         seen.append(done.stdout)
     assert "12.0 Counter()" in seen[0]

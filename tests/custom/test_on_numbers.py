@@ -23,7 +23,7 @@ FLAT = "y = np.{}(x)\nfor i in range(x.size):\n{}\nreturn y"
 AXES = "y = np.{}(x)\nfor i in range({}):\n    for j in range({}):\n{}\nreturn y"
 
 
-def made(body: str, parameters: str = "x") -> Any:
+def function_of(body: str, parameters: str = "x") -> Any:
     return module_of_text(f"{HEAD}def f({parameters}):\n{textwrap.indent(body, '    ')}\n").f
 
 
@@ -134,20 +134,20 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", ELEMENTWISE)
 def test_elementwise_functions_become_functions_of_numbers_with_the_same_results(what: str):
-    function = made(*ELEMENTWISE[what])
+    function = function_of(*ELEMENTWISE[what])
     of_numbers, _ = on_numbers(function)
     assert of_numbers is not None
     assert stops_on_numbers(function) is None
     count = function.__code__.co_argcount - len(function.__defaults__ or ())
-    given = [np.random.default_rng(i).normal(size=(3, 5)).astype(np.float32) for i in range(count)]
-    found = [of_numbers(*numbers) for numbers in zip(*(array.flat for array in given), strict=True)]
-    expected = np.array(function(*given))
-    np.testing.assert_allclose(np.array(found, np.float32).T.reshape(expected.shape), expected, rtol=1e-6)
+    arrays = [np.random.default_rng(i).normal(size=(3, 5)).astype(np.float32) for i in range(count)]
+    results = [of_numbers(*numbers) for numbers in zip(*(array.flat for array in arrays), strict=True)]
+    expected = np.array(function(*arrays))
+    np.testing.assert_allclose(np.array(results, np.float32).T.reshape(expected.shape), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_functions_stay_functions_of_arrays_and_their_line_is_known(what: str):
-    function = made(OTHERS[what])
+    function = function_of(OTHERS[what])
     assert on_numbers(function) == (None, None)
     line, text = stops_on_numbers(function)
     assert line >= function.__code__.co_firstlineno
@@ -163,12 +163,12 @@ def test_a_function_without_source_is_not_converted():
 @pytest.mark.parametrize("what", ["extremes", "limits"])
 @pytest.mark.parametrize("kind", [np.float32, pytest.param(np.float64, marks=pytest.mark.soak)])
 def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any, what: str):
-    extremes = made(*ELEMENTWISE[what])
+    extremes = function_of(*ELEMENTWISE[what])
     edges = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], kind)
     x, y = (grid.reshape(-1) for grid in np.meshgrid(edges, edges))
     single = njit(on_numbers(extremes)[0])
-    found = np.array([single(*pair) for pair in zip(x, y, strict=True)], kind).T
-    np.testing.assert_array_equal(found, np.array(extremes(x, y)))
+    results = np.array([single(*pair) for pair in zip(x, y, strict=True)], kind).T
+    np.testing.assert_array_equal(results, np.array(extremes(x, y)))
 
 
 @pytest.mark.parametrize(
@@ -183,21 +183,21 @@ def test_extremes_of_zeros_infinities_and_nan_are_those_of_numpy(kind: Any, what
 def test_a_negative_power_of_zero_is_infinite_as_in_numpy(body: str, elementwise: bool):
     x = app.to_tensor([0.0, 2.0], stop_gradient=False)
     with np.errstate(divide="ignore"):
-        y = app.custom_op(made(body), elementwise=elementwise)(x)
+        y = app.custom_op(function_of(body), elementwise=elementwise)(x)
         y.sum().backward()
     assert (y.tolist(), x.grad.tolist()) == ([np.inf, 0.5], [-np.inf, -0.25])
 
 
 def test_an_element_that_is_written_several_times_is_rounded_as_in_the_array():
-    function = made(*ELEMENTWISE["an element that is written several times"])
+    function = function_of(*ELEMENTWISE["an element that is written several times"])
     single = njit(on_numbers(function)[0])
     x = np.random.default_rng(0).normal(size=50).astype(np.float32)
     np.testing.assert_array_equal([single(value) for value in x], njit(function)(x))
 
 
 def test_loops_over_axes_are_for_arrays_of_as_many_axes():
-    assert on_numbers(made(RELU))[1] is None
-    assert on_numbers(made(TWO_RESULTS, "x, y"))[1] == 2
+    assert on_numbers(function_of(RELU))[1] is None
+    assert on_numbers(function_of(TWO_RESULTS, "x, y"))[1] == 2
 
 
 @njit
@@ -210,14 +210,14 @@ def test_the_converted_function_has_the_source_of_the_user():
 
 
 def test_a_function_is_converted_once():
-    function = njit(made(RELU))
+    function = njit(function_of(RELU))
     first, second = (forms.forms_of(function).on_numbers(1) for _ in range(2))
     assert first is second  # so that a compiler sees that the layers are alike
     assert forms.returning(function, None, False) is forms.returning(function, None, False)
 
 
 def test_threads_may_ask_while_it_is_converted(monkeypatch):
-    converted = forms.Forms(njit(made("return x / y", "x, y")))
+    converted = forms.Forms(njit(function_of("return x / y", "x, y")))
     seen: list[Any] = []
 
     def asked_meanwhile(function: Any) -> Any:
@@ -252,11 +252,11 @@ FURTHER = {
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [*ENGINES, *(pytest.param(what, marks=pytest.mark.soak) for what in FURTHER)])
 def test_both_engines_agree_whether_a_function_is_inlined_or_called(what: str):
-    function = njit(made(*{**ENGINES, **FURTHER}[what]))
+    function = njit(function_of(*{**ENGINES, **FURTHER}[what]))
     array = abs(np.random.default_rng(0).normal(size=(5, 5)).astype(np.float32))
     settings = {"start": -1.0} if what == "settings" else {}
-    found, expected = (run_in(engine, function, array, **settings) for engine in ("compiled", "reference"))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    actual, expected = (run_in(engine, function, array, **settings) for engine in ("compiled", "reference"))
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 TOTALS = """
@@ -273,7 +273,7 @@ return y
 @pytest.mark.slow
 @pytest.mark.parametrize("body", [flat("y.flat[i] = 1 / x.flat[i]", "empty_like"), TOTALS], ids=["inlined", "called"])
 def test_a_division_by_zero_raises_as_it_does_in_a_function_of_numba(body: str):
-    function = njit(made(body))
+    function = njit(function_of(body))
     for engine in ("compiled", "compiled", "reference"):  # the second time, what compiling it has shown is known
         with pytest.raises(OperatorError, match="ZeroDivisionError"):
             run_in(engine, function, np.zeros((2, 2), np.float32), infer=lambda x: x)

@@ -27,9 +27,9 @@ F32 = "float32"
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_several_inputs_and_outputs_are_lists_or_tuples(mode: Any, kind: type):
-    given = kind([mode.input([1.0, 2.0]), mode.input([10.0, 20.0]), np.array([0.5, 0.5], F32)])
+    inputs = kind([mode.input([1.0, 2.0]), mode.input([10.0, 20.0]), np.array([0.5, 0.5], F32)])
     outs = kind([mode.output([2]), mode.output([1], "int64")])
-    result = py_func(lambda a, b, c: ((a + b) * c, np.array([a.size])), given, outs)
+    result = py_func(lambda a, b, c: ((a + b) * c, np.array([a.size])), inputs, outs)
     assert type(result) is kind
     assert all(r is o for r, o in zip(result, outs, strict=True))
     total, size = mode.values(*result)
@@ -64,7 +64,7 @@ def signs(x: Any) -> Any:
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 @pytest.mark.parametrize(
-    ("function", "given", "declared", "expected"),
+    ("function", "dtype", "declared", "expected"),
     [
         (halves, "float32", "float32", [-1.5, 1.5, 2.5]),  # it returns float64
         (halves, "int32", "float32", [-1.5, 1.5, 2.5]),
@@ -79,10 +79,10 @@ def signs(x: Any) -> Any:
     ],
 )
 def test_numbers_become_floats_of_the_declared_type_and_nothing_else(
-    engine: str, function: Any, given: str, declared: str, expected: Any
+    engine: str, function: Any, dtype: str, declared: str, expected: Any
 ):
-    data = np.array([-3, 3, 5], given)
-    x = static.data("x", [None], given)
+    data = np.array([-3, 3, 5], dtype)
+    x = static.data("x", [None], dtype)
     out = py_func(function, x, static.default_main_program().current_block().create_var("out", [-1], declared))
     executor = static.Executor(engine=engine)
     if expected is None:
@@ -110,11 +110,11 @@ def test_without_tensors_and_variables_the_mode_decides():
     app.enable_static()
     try:
         py_func(lambda: seen.append("run"), None, None)
-        made = py_func(lambda: np.ones(1, F32), None, InputSpec([1]))
+        out = py_func(lambda: np.ones(1, F32), None, InputSpec([1]))
     finally:
         app.disable_static()
     assert seen == ["eager"]
-    assert static.Executor().run(fetch_list=[made])[0] == 1
+    assert static.Executor().run(fetch_list=[out])[0] == 1
     assert seen == ["eager", "run"]
 
 
@@ -145,9 +145,9 @@ def test_the_function_gets_numpy_arrays(mode: Any):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8", "bool"])
 def test_values_keep_their_type(mode: Any, dtype: str):
     array = np.array([0, 1, 1]).astype(dtype)
-    (found,) = mode.values(py_func(lambda v: v[::-1], mode.input(array), mode.output([3], dtype)))
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, array[::-1])
+    (result,) = mode.values(py_func(lambda v: v[::-1], mode.input(array), mode.output([3], dtype)))
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, array[::-1])
 
 
 @dataclass
@@ -187,12 +187,12 @@ def test_a_result_of_another_shape_than_declared_is_used_with_one_warning(declar
         warnings.simplefilter("always")
         for rows in (2, 2, 4):
             feed = {"x": np.ones((rows, 3), "int32")}
-            (found,) = static.Executor().run(feed=feed, fetch_list=["out"])
-            np.testing.assert_array_equal(found, np.full((rows, 3), -1))
+            (result,) = static.Executor().run(feed=feed, fetch_list=["out"])
+            np.testing.assert_array_equal(result, np.full((rows, 3), -1))
     messages = [str(warning.message) for warning in caught]
     assert [message.partition("has shape ")[2].partition(";")[0] for message in messages] == warned
     assert all("py_func.negative (test_py_func.py:" in message for message in messages)
-    assert found.dtype == np.int32
+    assert result.dtype == np.int32
 
 
 # --- The backward function ---
@@ -201,9 +201,9 @@ def test_a_result_of_another_shape_than_declared_is_used_with_one_warning(declar
 def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
     """A backward function that keeps what it is given."""
 
-    def backward(*given: Any) -> Any:
-        seen.append(given)
-        return result(*given)
+    def backward(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return result(*arguments)
 
     return backward
 
@@ -220,15 +220,15 @@ def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
 )
 def test_skipped_variables_are_not_passed_to_backward(mode: Any, skip: Any, expected: list[int]):
     seen: list[Any] = []
-    known = {"x": mode.input([1.0]), "z": mode.input([2.0]), "a": mode.output([1]), "b": mode.output([1])}
+    values = {"x": mode.input([1.0]), "z": mode.input([2.0]), "a": mode.output([1]), "b": mode.output([1])}
     py_func(
         lambda x, z: (x + z, x + z + 1),
-        [known["x"], known["z"]],
-        [known["a"], known["b"]],
-        recorded(seen, lambda *given: (given[-2], given[-1])),
-        type(skip)(known[name] for name in skip),
+        [values["x"], values["z"]],
+        [values["a"], values["b"]],
+        recorded(seen, lambda *arguments: (arguments[-2], arguments[-1])),
+        type(skip)(values[name] for name in skip),
     )
-    mode.gradients(known["a"] * 7.0 + known["b"] * 8.0, [known["x"], known["z"]])
+    mode.gradients(values["a"] * 7.0 + values["b"] * 8.0, [values["x"], values["z"]])
     assert [v.item() for v in seen[0]] == [*expected, 7, 8]
 
 
@@ -272,7 +272,7 @@ def test_backward_returns_none_for_an_input_without_gradient(mode: Any):
 def test_integer_outputs_have_no_gradient(mode: Any):
     x = mode.input([1.0, 2.0])
     whole, y = py_func(
-        lambda v: (v.astype("int32"), v), x, [mode.output([2], "int32"), mode.output([2])], lambda *given: given[-1]
+        lambda v: (v.astype("int32"), v), x, [mode.output([2], "int32"), mode.output([2])], lambda *args: args[-1]
     )
     assert whole.stop_gradient
     assert not y.stop_gradient
@@ -348,8 +348,8 @@ def differentiate(
 ) -> None:
     """Apply, and differentiate where there is a backward function."""
     xs = [mode.input([1.0, 1.0]) for _ in range(inputs)]
-    made = py_func(func, xs, out or InputSpec([2]), backward, skip)
-    first = made[0] if isinstance(made, list) else made
+    results = py_func(func, xs, out or InputSpec([2]), backward, skip)
+    first = results[0] if isinstance(results, list) else results
     mode.values(first)
     if backward is not None:
         mode.gradients(first, xs)
@@ -391,12 +391,12 @@ FORWARD = [
 ]
 
 
-@pytest.mark.parametrize(("function", "given", "kind", "message"), FORWARD)
+@pytest.mark.parametrize(("function", "settings", "kind", "message"), FORWARD)
 def test_errors_and_wrong_results_of_the_function_name_the_operator(
-    mode: Any, function: Any, given: Any, kind: Any, message: str
+    mode: Any, function: Any, settings: Any, kind: Any, message: str
 ):
     with pytest.raises(kind, match=message):
-        differentiate(mode, function, **given)
+        differentiate(mode, function, **settings)
 
 
 def test_the_cause_of_an_error_is_what_the_function_raised():
@@ -448,11 +448,11 @@ REGISTERED = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), REGISTERED)
-def test_wrong_arguments_are_errors(mode: Any, given: dict[str, Any], message: str):
-    skip = given["skip"]() if "skip" in given else None
+@pytest.mark.parametrize(("settings", "message"), REGISTERED)
+def test_wrong_arguments_are_errors(mode: Any, settings: dict[str, Any], message: str):
+    skip = settings["skip"]() if "skip" in settings else None
     with pytest.raises(OperatorError, match=message):
-        differentiate(mode, **{**given, "skip": skip})
+        differentiate(mode, **{**settings, "skip": skip})
 
 
 def test_a_tensor_and_a_variable_cannot_be_mixed():

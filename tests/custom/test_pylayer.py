@@ -248,8 +248,8 @@ def test_backward_gets_what_forward_saved(saved: tuple[Any, ...]):
         return dy
 
     layer(forward, backward).apply(data(2.0, 3.0)).sum().backward()
-    found = [tuple(value if value is None else value.tolist() for value in given) for given in seen]
-    assert found == [() if not saved else (None, [2, 3])] * 2
+    actual = [tuple(value if value is None else value.tolist() for value in values) for values in seen]
+    assert actual == [() if not saved else (None, [2, 3])] * 2
 
 
 def test_what_was_saved_must_not_change_before_backward():
@@ -321,10 +321,10 @@ def test_the_class_is_its_operators_and_one_that_holds_its_gradient_for_every_ba
     assert [op.type for op in y.block.ops] == kinds
     fetched = [y, z, *gradients, *static.gradients(z, x)]
     for rows in (1, 4):
-        found, expected, slope, expected_slope = run(
+        actual, expected, slope, expected_slope = run(
             *fetched, x=np.linspace(-2, 2, rows * 3).reshape(rows, 3).astype("float32")
         )
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
         np.testing.assert_allclose(slope, expected_slope, rtol=1e-6)
 
 
@@ -350,10 +350,10 @@ def test_results_that_are_no_variables_keep_their_places_in_a_program(engine: st
     x = variable("x", 2)
     word, y, shapes = cus.apply(x)
     assert (word, shapes) == ("word", [(2,)])
-    found = static.Executor(engine=engine).run(
+    results = static.Executor(engine=engine).run(
         feed={"x": np.ones(2, "float32")}, fetch_list=[y, *static.gradients(y, x)]
     )
-    np.testing.assert_array_equal(found, [[2, 2], [3, 3]])
+    np.testing.assert_array_equal(results, [[2, 2], [3, 3]])
 
 
 def test_random_numbers_of_forward_are_those_of_backward():
@@ -379,8 +379,8 @@ def test_an_input_that_forward_returns_is_a_result_of_its_own_with_the_gradient_
         gradients = static.gradients([a + b], [x, w])
         executor = static.Executor(engine=engine)
         executor.run(static.default_startup_program())
-        found = executor.run(feed={"x": np.ones(2, "float32")}, fetch_list=[a, b, *gradients])
-    np.testing.assert_array_equal(found, [[1, 1], [1, 1], [5, 5], [7, 7]])
+        results = executor.run(feed={"x": np.ones(2, "float32")}, fetch_list=[a, b, *gradients])
+    np.testing.assert_array_equal(results, [[1, 1], [1, 1], [5, 5], [7, 7]])
 
 
 def test_integer_outputs_have_no_gradient():

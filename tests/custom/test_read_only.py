@@ -126,7 +126,7 @@ def calls_first_of_writable():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("make", "expected"),
     [
         (lambda: sets_flat, [7, 1, 2, -1]),
         (lambda: calls_a_kernel, [7, 1, 2, -1]),
@@ -135,8 +135,8 @@ def calls_first_of_writable():
     ],
     ids=["sets_flat", "calls_a_kernel", "calls_first_of_writable", "triple_of_writable"],
 )
-def test_numba_functions_that_may_write_get_a_copy(made: Any, expected: Any):
-    operator, x = app.custom_op(made()), app.to_tensor(GIVEN)
+def test_numba_functions_that_may_write_get_a_copy(make: Any, expected: Any):
+    operator, x = app.custom_op(make()), app.to_tensor(GIVEN)
     for _ in range(2):
         np.testing.assert_array_equal(operator(x).numpy(), expected)
         assert x.tolist() == GIVEN.tolist()
@@ -148,9 +148,9 @@ def test_a_compiled_program_copies_and_is_an_error_as_on_tensors():
     h = app.exp(x)
     executor = static.Executor(engine="compiled")
     copied = static.py_func(sets_flat, h, spec_of(h))
-    found, kept = executor.run(feed={"x": GIVEN}, fetch_list=[copied, h])
-    np.testing.assert_allclose(found, [7, *np.exp(GIVEN)[1:]])
-    np.testing.assert_allclose(kept, np.exp(GIVEN))
+    result, unchanged = executor.run(feed={"x": GIVEN}, fetch_list=[copied, h])
+    np.testing.assert_allclose(result, [7, *np.exp(GIVEN)[1:]])
+    np.testing.assert_allclose(unchanged, np.exp(GIVEN))
     writing = static.py_func(function_with("x += 1", numba=True), h, spec_of(h))
     with pytest.raises(OperatorError, match=rf"py_func.f .*it writes into an array .*{COPY}"):
         executor.run(feed={"x": GIVEN}, fetch_list=[writing, h])

@@ -145,8 +145,8 @@ def test_unnamed_code_is_an_error_and_does_not_run(saved: np.ndarray):
 def test_operators_that_are_named_one_by_one_run(saved: np.ndarray, engine: str):
     program, feed, fetch = static.load_inference_model("net", custom_ops=NEEDED)
     assert Path("was_run").exists()
-    (found,) = static.Executor(engine=engine).run(program, feed={feed[0]: FEED}, fetch_list=fetch)
-    np.testing.assert_allclose(found, saved, rtol=1e-6)
+    (result,) = static.Executor(engine=engine).run(program, feed={feed[0]: FEED}, fetch_list=fetch)
+    np.testing.assert_allclose(result, saved, rtol=1e-6)
 
 
 @pytest.mark.parametrize("named", ["my_saved_ops.py", "deep/../my_saved_ops.py", "{path}"])
@@ -218,8 +218,8 @@ def test_a_pylayer_is_read_without_its_class_which_alone_knows_the_gradient(ops:
     Path("was_run").unlink()
     program = read_model("training").program
     for engine in ("reference", "compiled"):
-        found = static.Executor(engine=engine).run(program, {"x": FEED}, [y.name, slope[0].name])
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        results = static.Executor(engine=engine).run(program, {"x": FEED}, [y.name, slope[0].name])
+        np.testing.assert_allclose(results, expected, rtol=1e-6)
     y = program.global_block().var(y.name)
     with pytest.raises(OperatorError, match=r"gradient of operator Cube \(my_saved_ops.py:\d+\) is the backward of"):
         static.gradients([y], [program.global_block().var("x")])
@@ -250,8 +250,8 @@ def test_another_source_is_an_error(saved: np.ndarray, old: str, new: str, chang
 
 def test_another_source_can_be_accepted(saved: np.ndarray):
     edit("x + 1.0", "x + 2.0")
-    found = loaded(custom_ops="my_saved_ops.py", accept_changed=["my_saved_ops.py:plus_one"])
-    np.testing.assert_allclose(found, saved + 1, rtol=1e-6)
+    result = loaded(custom_ops="my_saved_ops.py", accept_changed=["my_saved_ops.py:plus_one"])
+    np.testing.assert_allclose(result, saved + 1, rtol=1e-6)
 
 
 def test_comments_layout_annotations_and_docstrings_are_not_part_of_the_source(saved: np.ndarray):
@@ -261,11 +261,11 @@ def test_comments_layout_annotations_and_docstrings_are_not_part_of_the_source(s
 
 
 def test_the_stream_that_an_operator_prints_to_is_not_part_of_the_source(monkeypatch: pytest.MonkeyPatch):
-    told = full_fingerprint(tap)  # which prints to standard error
+    fingerprint = full_fingerprint(tap)  # which prints to standard error
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert full_fingerprint(tap) == told
+    assert full_fingerprint(tap) == fingerprint
     monkeypatch.setattr(sys, "stderr", sys.stdout)
-    assert full_fingerprint(tap) == told
+    assert full_fingerprint(tap) == fingerprint
 
 
 SCRIPT = """
@@ -356,6 +356,6 @@ def test_a_training_program_is_read_back_unchanged(ops: ModuleType):
     assert back.program.equals(main)
     with static.scope_guard(static.Scope()):
         static.global_scope().values.update(back.values)
-        (found,) = static.Executor().run(back.program, feed={"x": FEED}, fetch_list=back.outputs)
+        (result,) = static.Executor().run(back.program, feed={"x": FEED}, fetch_list=back.outputs)
     (expected,) = static.Executor().run(main, feed={"x": FEED}, fetch_list=[loss])
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)

@@ -126,10 +126,10 @@ def test_second_derivatives_agree_with_finite_differences_in_every_mode(
     on_tensors = partial(second_of, function, gradients=partial(app.grad, create_graph=True))
     expected = [g.numpy() for g in on_tensors(inputs)]
     traced = app.jit.to_static(lambda *inputs: on_tensors(inputs), backend="reference")
-    found = [g.numpy() for g in traced(*inputs)]
-    for values in (found, *(second_in_a_program(function, arrays, rows) for rows in (2, None))):
-        for value, wanted in zip(values, expected, strict=True):
-            np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
+    actual = [g.numpy() for g in traced(*inputs)]
+    for values in (actual, *(second_in_a_program(function, arrays, rows) for rows in (2, None))):
+        for value, right in zip(values, expected, strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -52,13 +52,13 @@ def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str, run
         verdicts = list(examine(inputs_for(operator)))
     assert len(verdicts) >= 13
     assert [v for v in verdicts if v.failed] == []
-    (said,) = [row[3] for row in ROWS if row[0] == name]
+    (expected,) = [row[3] for row in ROWS if row[0] == name]
     engine = [v.words for v in verdicts if v.check == "inlined"]
-    if said == "as its operators":
+    if expected == "as its operators":
         assert engine == ["it consists of the framework's operators, which are compiled"]
     else:
         assert len(engine) == 2
-        assert all(re.match(rf"\S+: {said}: ", words) for words in engine)
+        assert all(re.match(rf"\S+: {expected}: ", words) for words in engine)
 
 
 def test_the_page_has_a_row_for_each_operator_and_files_are_short_and_say_when_to_use_them():
@@ -80,8 +80,8 @@ def test_a_file_of_the_shelf_works_where_a_user_copies_it_to(name: str, tmp_path
     copy.write_text((FOLDER / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
     x = np.linspace(-2, 2, 6, dtype="float32").reshape(2, 3)
     values = [app.to_tensor(x)] * max(len(values_taken(on_the_shelf(f"custom.{name}"))), 1)
-    mine, theirs = make_operator(f"{copy}:{name}"), make_operator(f"custom.{name}")
-    assert np.array_equal(mine(*values).numpy(), theirs(*values).numpy())
+    operator, shipped = make_operator(f"{copy}:{name}"), make_operator(f"custom.{name}")
+    assert np.array_equal(operator(*values).numpy(), shipped(*values).numpy())
 
 
 def test_classes_become_what_a_network_can_use():
@@ -115,10 +115,10 @@ def test_a_gate_multiplies_by_the_sigmoid_of_its_second_input():
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """What the tap keeps, from nothing on."""
-    kept: list[dict[str, object]] = []
-    monkeypatch.setattr(tapping, "seen", kept)
+    values: list[dict[str, object]] = []
+    monkeypatch.setattr(tapping, "seen", values)
     tapping._calls.clear()
-    return kept
+    return values
 
 
 @pytest.mark.parametrize("engine", ["eager", "reference", "compiled"])
@@ -202,9 +202,9 @@ def bits(array: np.ndarray) -> Any:
 def test_values_and_gradients_of_relu_are_those_of_the_built_in_one_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):
     x, dy = app.Tensor(pair[0], stop_gradient=False), app.Tensor(pair[1])
     with as_python(pair[0].ndim != 2 or x.dtype != "float32"):  # Numba compiles for each number of axes, and each type
-        mine, expected = custom_relu(x), app.relu(x)
-        assert bits(mine.numpy()) == bits(expected.numpy())
-        assert bits(app.grad(mine, x, dy)[0].numpy()) == bits(app.grad(expected, x, dy)[0].numpy())
+        actual, expected = custom_relu(x), app.relu(x)
+        assert bits(actual.numpy()) == bits(expected.numpy())
+        assert bits(app.grad(actual, x, dy)[0].numpy()) == bits(app.grad(expected, x, dy)[0].numpy())
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -99,9 +99,9 @@ def test_other_functions_of_the_user_that_end_the_program_are_errors(end: Way):
         getattr(inner, register)(lambda *values: end())
         with pytest.raises(OperatorError, match=f"hook <lambda> {RAISED}"):
             inner(x)
-    told = custom_op(lambda x: x, name="told", infer=lambda x: end())
+    inferred = custom_op(lambda x: x, name="inferred", infer=lambda x: end())
     with pytest.raises(OperatorError, match=r"SystemExit: 0|OwnError: done|GeneratorExit"):
-        told(static.data("x", [2]))
+        inferred(static.data("x", [2]))
     x.register_hook(lambda gradient: end())
     with pytest.raises(OperatorError, match=f"hook <lambda> {RAISED}"):
         app.sum(x * 2).backward()
@@ -146,7 +146,7 @@ class Layer(app.nn.Layer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "message"),
     [
         (["check", "my_ops.py:plain"], 1, "SystemExit: 0"),
         (["check", "my_ops.py:Layer"], 2, "SystemExit: 0"),
@@ -154,13 +154,13 @@ class Layer(app.nn.Layer):
     ],
 )
 def test_commands_report_the_end(
-    words: list[str], status: int, told: str, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+    words: list[str], status: int, message: str, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "my_ops.py").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     assert main(words) == status
     printed = capsys.readouterr()
-    assert told in printed.out + printed.err
+    assert message in printed.out + printed.err
 
 
 @pytest.mark.parametrize("line", ["sys.exit(0)", "raise GeneratorExit"])
