@@ -109,12 +109,12 @@ def table(outcomes: list[dict[str, Any]]) -> str:
     ours, default, strict = (sum(bool(row[by]) for row in outcomes) for by in ("check", "default", "strict"))
     alarms = sum(bool(row["alarm"]) for row in outcomes)
     repositories = len({row["where"].partition("#")[0] for row in outcomes})
-    words = (
+    summary = (
         f"\nOf {len(outcomes)} bugs in {repositories} repositories, `check` finds {ours}, and raises {alarms or 'no'} "
         f"false alarm{'' if alarms == 1 else 's'} on the mended operators. The frameworks' own checks find {default}, "
         f"and {strict} if they are called once with each flag, and with inputs in another order in memory.\n"
     )
-    return words + "\n" + "\n".join(lines) + "\n"
+    return summary + "\n" + "\n".join(lines) + "\n"
 
 
 def main() -> None:

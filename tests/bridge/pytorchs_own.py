@@ -59,8 +59,8 @@ FEW = 12
 
 
 def _tensors(sample: Any) -> list[Any]:
-    given = [sample.input, *sample.args]
-    return [t for one in given for t in (one if isinstance(one, (list, tuple)) else [one]) if torch.is_tensor(t)]
+    arguments = [sample.input, *sample.args]
+    return [t for one in arguments for t in (one if isinstance(one, (list, tuple)) else [one]) if torch.is_tensor(t)]
 
 
 def examined(info: Any) -> list[Verdict]:
@@ -91,13 +91,13 @@ def outcome_of(info: Any) -> dict[str, Any]:
     return {"name": f"{info.name} {info.variant_test_name}".strip(), "failures": failures, "notes": notes}
 
 
-def _kind(words: str) -> str:
+def _kind(note: str) -> str:
     """What a note says, without what belongs to one operator: names, numbers, messages of PyTorch."""
-    words = re.sub(r"(raises|refuses this:|raise) (\w+).*", r"\1 \2", words)
-    words = re.sub(r"^(no [\w. ()]+|there is none|inputs are not broadcast).*", r"\1", words)
-    words = re.sub(r"^inside torch.autocast.*", "inputs of one type are refused inside torch.autocast", words)
-    words = re.sub(r"(as its results are|in|of) [\w, ]*?(\d|x\d\w*|int64|bool)\b.*", r"\1 …", words)
-    return re.sub(r"-?\b\d+\b", "…", words.partition(";")[0]).replace("of …", "of …")
+    note = re.sub(r"(raises|refuses this:|raise) (\w+).*", r"\1 \2", note)
+    note = re.sub(r"^(no [\w. ()]+|there is none|inputs are not broadcast).*", r"\1", note)
+    note = re.sub(r"^inside torch.autocast.*", "inputs of one type are refused inside torch.autocast", note)
+    note = re.sub(r"(as its results are|in|of) [\w, ]*?(\d|x\d\w*|int64|bool)\b.*", r"\1 …", note)
+    return re.sub(r"-?\b\d+\b", "…", note.partition(";")[0]).replace("of …", "of …")
 
 
 def table(outcomes: dict[str, Sequence[dict[str, Any]]]) -> str:
@@ -111,15 +111,15 @@ def table(outcomes: dict[str, Sequence[dict[str, Any]]]) -> str:
         lines.append(f"| {name} | {len(rows)} | {right} | {len(true)} | {len(refused)} | {len(wrong) - len(true)} |")
     counted = Counter(tuple(note) for rows in outcomes.values() for row in rows for note in row["notes"])
     lines += ["", "| check | what its notes say | operators |", "| --- | --- | ---: |"]
-    lines += [f"| {check} | {words} | {count} |" for (check, words), count in sorted(_by_check(counted))]
+    lines += [f"| {check} | {text} | {count} |" for (check, text), count in sorted(_by_check(counted))]
     return "\n" + "\n".join(lines) + "\n"
 
 
 def _by_check(counted: Counter[tuple[str, ...]]) -> Iterable[tuple[tuple[str, str], int]]:
     """The notes, rare ones of a check together."""
     rare: Counter[tuple[str, str]] = Counter()
-    for (check, words), count in counted.items():
-        rare[check, words if count > 1 else "other"] += count
+    for (check, text), count in counted.items():
+        rare[check, text if count > 1 else "other"] += count
     return rare.items()
 
 

@@ -47,9 +47,9 @@ def test_a_right_operator_passes_every_check(operator: Any, only: tuple[str, ...
     ],
 )
 def test_a_mistake_is_found(operator: str, check: str, message: str):
-    found = "\n".join(f"{v.state} {v.words}" for v in app.check(getattr(operators, operator), only=[check]))
-    assert found.startswith("FAILED")
-    assert message in found
+    report = "\n".join(f"{v.state} {v.words}" for v in app.check(getattr(operators, operator), only=[check]))
+    assert report.startswith("FAILED")
+    assert message in report
 
 
 def test_what_is_refused_with_an_error_is_a_note():
@@ -101,9 +101,9 @@ def test_no_process_is_forked_where_jax_has_threads(forks: list[int], tmp_path: 
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     swish = app.custom_op(operators.swish)
     assert check_operator(operators.swish, only=["gradient"]).ok
-    known = check_gradient(swish, "swish")
-    assert known is not None
-    assert known.state == "agrees"
+    result = check_gradient(swish, "swish")
+    assert result is not None
+    assert result.state == "agrees"
     activation = Activation("swish", swish)
     curve = curve_of(activation, -1.0, 1.0)
     assert curve is not None

@@ -36,9 +36,9 @@ def test_a_right_operator_passes_every_check(operator: Any):
     ],
 )
 def test_a_mistake_is_found(operator: Any, check: str, message: str):
-    found = "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check]))
-    assert found.startswith("FAILED")
-    assert message in found
+    report = "\n".join(f"{v.state} {v.words}" for v in app.check(operator, only=[check]))
+    assert report.startswith("FAILED")
+    assert message in report
 
 
 def test_the_command_and_an_example_call(capsys: pytest.CaptureFixture[str]):

@@ -70,9 +70,9 @@ def test_a_right_operator_passes_every_check(operator: Any):
     ],
 )
 def test_a_mistake_is_found(operator: str, check: str, message: str):
-    found = says(getattr(operators, operator), check)
-    assert found.startswith("FAILED")
-    assert message in found
+    report = says(getattr(operators, operator), check)
+    assert report.startswith("FAILED")
+    assert message in report
 
 
 def test_what_is_refused_with_an_error_is_a_note_unless_it_was_asked_for():
@@ -120,8 +120,8 @@ PRODUCT = {"shapes": [(4, 6), (6, 3)]}
     ids=lambda one: getattr(one, "__name__", ""),
 )
 def test_a_right_operator_that_computes_in_float32_only_passes(operator: Any, options: dict[str, Any]):
-    found = check_operator(operator, **options)
-    assert next(v.words for v in found if v.check == "types").startswith("it computes in float32 only")
+    verdicts = check_operator(operator, **options)
+    assert next(v.words for v in verdicts if v.check == "types").startswith("it computes in float32 only")
     arrays = [torch.from_numpy(np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6))]
     if operator is not operators.KernelOfProduct:
         assert check_operator(operator.apply, *arrays, only=["gradient"]).ok
@@ -149,9 +149,9 @@ def test_the_gradient_of_an_operator_in_float32_is_checked_before_training(
 ):
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
     for operator, state in ((operators.Kernel, "agrees"), (operators.CastsAndForgets, "wrong")):
-        known = check_gradient(app.custom_op(operator), operator.__name__)
-        assert known is not None
-        assert known.state == state
+        result = check_gradient(app.custom_op(operator), operator.__name__)
+        assert result is not None
+        assert result.state == state
 
 
 def test_settings_are_passed_on():
@@ -161,16 +161,16 @@ def test_settings_are_passed_on():
 
 def test_an_example_call_gives_the_inputs_and_keeps_whole_numbers():
     x = torch.linspace(-1, 1, 6).reshape(2, 3)
-    found = check_operator(operators.take, x, torch.tensor([0, 2, 2]), 1)
-    assert found.ok
-    assert len(found) > 10
+    verdicts = check_operator(operators.take, x, torch.tensor([0, 2, 2]), 1)
+    assert verdicts.ok
+    assert len(verdicts) > 10
 
 
 def test_floats_without_gradient_are_constants_of_an_example_call_if_others_need_one():
     x, mask, weight = torch.rand(4, 3), torch.tensor([1.0, 0.0, 1.0]), torch.rand(4, 3, requires_grad=True)
-    found = check_operator(operators.Masked.apply, x, mask, weight, 1.0)
-    assert found.ok
-    assert len(found) > 10
+    verdicts = check_operator(operators.Masked.apply, x, mask, weight, 1.0)
+    assert verdicts.ok
+    assert len(verdicts) > 10
     with pytest.raises(AssertionError, match=r"that of x is wrong(?s:.*)mask float64\[3\] without gradient") as wrong:
         check_operator(operators.Masked.apply, x, mask, weight, 1.01)
     assert str(wrong.value).count("requires_grad=True") == 1

@@ -432,8 +432,8 @@ class ArrayWriter:
         if name is None:
             return ["pass"]
         inner = scope.inner(**{i: "n", j: "m"})
-        made = self.random.choice(["np.empty(m)", "np.zeros(m)", f"np.empty_like({name})", f"{name}.copy()"])
-        lines = [f"for {i} in range(n):", f"    {new} = {made}", f"    for {j} in range(m):"]
+        expression = self.random.choice(["np.empty(m)", "np.zeros(m)", f"np.empty_like({name})", f"{name}.copy()"])
+        lines = [f"for {i} in range(n):", f"    {new} = {expression}", f"    for {j} in range(m):"]
         lines += [f"        {new}[{j}] = 0.7 * np.sin({name}[{j} - 1] + {self.number(inner, 1)})"]
         return [*lines, f"    {name} = {self.random.choice([new, f'{new} * 0.9', new])}"]
 
@@ -448,9 +448,9 @@ class ArrayWriter:
     def _part(self, scope: Scope) -> list[str]:
         """A part of an array that has no name, or one of its elements in another order; it is changed."""
         name = self.new("part")
-        made = ["x.copy()", "np.outer(v, w)", "x @ np.outer(w, w)", f"np.sin({self.whole(scope)})", "y.copy()"]
+        arrays = ["x.copy()", "np.outer(v, w)", "x @ np.outer(w, w)", f"np.sin({self.whole(scope)})", "y.copy()"]
         row = ["x.sum(axis=0)", "v @ x", "x.max(axis=0)", "w.copy()", f"np.sin({self.row(scope, 'm', 1)})"]
-        whole, row = self.random.choice(made), self.random.choice(row)
+        whole, row = self.random.choice(arrays), self.random.choice(row)
         part, sizes = self.random.choice([
             (f"({whole})[::-1]", SIZES), (f"({whole})[:, ::-1]", SIZES), (f"({whole}).T", ("m", "n")),
             (f"({whole})[{self.index(scope, 'n')}]", ("m",)), (f"({whole})[:, {self.index(scope, 'm')}]", ("n",)),

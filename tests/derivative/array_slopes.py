@@ -94,11 +94,11 @@ def largest_difference(gradients: Any, expected: Sequence[np.ndarray]) -> float:
     gradients = listed(gradients)
     if [np.shape(g) for g in gradients] != [e.shape for e in expected]:
         return np.inf
-    found = 0.0
+    largest = 0.0
     for gradient, slope in zip(gradients, expected, strict=True):
         smooth = np.isfinite(slope)
         difference = np.abs(gradient - slope)[smooth] / (1 + np.abs(slope[smooth]))
         if np.isnan(difference).any():
             return np.inf
-        found = max(found, float(difference.max(initial=0.0)))
-    return found
+        largest = max(largest, float(difference.max(initial=0.0)))
+    return largest

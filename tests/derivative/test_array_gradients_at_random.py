@@ -91,15 +91,15 @@ def agreement(function: Any, arguments: list[Any], seed: int, *, compiled: bool 
         return None, [], str(error)
     weights = weights_for(function, arguments, seed)
     values = gradient_arguments(derived.function, function, arguments, weights)
-    given = copied(values)
+    copies = copied(values)
     try:
         with poisoned():
-            gradients = derived.function(*given)
+            gradients = derived.function(*copies)
     except ValueError as error:
         if not RAISED.match(str(error)):
             raise
         return None, [], f"when called: {error}"
-    assert all(np.array_equal(a, b) for a, b in zip(values, given, strict=True)), "the gradient changes its inputs"
+    assert all(np.array_equal(a, b) for a, b in zip(values, copies, strict=True)), "the gradient changes its inputs"
     expected = central_differences(function, arguments, weights)
     difference = largest_difference(gradients, expected)
     assert difference < NEAR, f"differs by {difference:.1e}:\n{derived.source}"

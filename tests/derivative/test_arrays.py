@@ -404,9 +404,9 @@ def fills_an_array_in_each_iteration(x):
     for _ in range(3):
         step = np.zeros_like(x)
         for i in range(x.shape[0]):
-            kept = state[i]
+            before = state[i]
             state[i] = 0.0
-            state[i] += kept * 0.5 + x[i]
+            state[i] += before * 0.5 + x[i]
             step[i] += state[i]
         for i in range(x.shape[0]):
             state[i] += step[i] * step[0]

@@ -48,8 +48,8 @@ class Writer:
         return self.random.choice(TESTS).format(*(self.expression(self.random.randint(0, 1)) for _ in range(3)))
 
     def block(self, depth: int, in_loop: bool) -> list[str]:
-        found = [line for _ in range(self.random.randint(1, 2)) for line in self.statement(depth, in_loop)]
-        return ["    " + line for line in found]
+        lines = [line for _ in range(self.random.randint(1, 2)) for line in self.statement(depth, in_loop)]
+        return ["    " + line for line in lines]
 
     def statement(self, depth: int, in_loop: bool) -> list[str]:
         kind = self.random.randint(0, 7 if depth else 2)

@@ -39,24 +39,24 @@ def count_of(function: Any) -> int:
     return function.nin if isinstance(function, np.ufunc) else 1
 
 
-def made(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], list[str]]:
+def prepared(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], list[str]]:
     """A function that calls one of the table with its inputs, its gradient, and the inputs' names."""
     inputs = ["x", "y", "z"][: count_of(function)]
     first = "x > 0" if ROWS.get(function) == "where" else "x"
-    given = ", ".join([first, *inputs[1:]])
-    module = module_of_text(f"def f({', '.join(inputs)}):\n    return called({given}) + 0.0\n", called=function)
+    arguments = ", ".join([first, *inputs[1:]])
+    module = module_of_text(f"def f({', '.join(inputs)}):\n    return called({arguments}) + 0.0\n", called=function)
     return module.f, derived_gradient(module.f, inputs, ["arriving"]), inputs
 
 
 def gradients(gradient: Callable[..., Any], at: list[np.float64]) -> tuple[float, ...]:
-    found = gradient(*at, 1.0)
-    return found if isinstance(found, tuple) else (found,)
+    result = gradient(*at, 1.0)
+    return result if isinstance(result, tuple) else (result,)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", ROWS, ids=name_of)
 def test_slopes_agree_with_finite_differences(function: Any):
-    called, gradient, inputs = made(function)
+    called, gradient, inputs = prepared(function)
     random, compared = Random(1), 0
     for _ in range(80):
         scale = random.choice([0.9, 3.0, 8.0])
@@ -72,7 +72,7 @@ def test_slopes_agree_with_finite_differences(function: Any):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", ROWS, ids=name_of)
 def test_the_slope_at_an_edge_is_between_those_of_both_sides_or_zero(function: Any):
-    called, gradient, inputs = made(function)
+    called, gradient, inputs = prepared(function)
     for place in range(len(inputs)):
         for number in EDGES:
             for other in EDGES:
@@ -80,14 +80,14 @@ def test_the_slope_at_an_edge_is_between_those_of_both_sides_or_zero(function: A
                 sides = [one_sided(called, at, place, step) for step in (1e-7, -1e-7)]
                 if None in sides or max(map(abs, sides)) > 1e3:  # a jump, or the domain's end
                     continue
-                found = gradients(gradient, at)[place]
-                assert min(*sides, 0.0) - 1e-3 <= found <= max(*sides, 0.0) + 1e-3, (at, sides)
+                slope = gradients(gradient, at)[place]
+                assert min(*sides, 0.0) - 1e-3 <= slope <= max(*sides, 0.0) + 1e-3, (at, sides)
 
 
 @pytest.mark.parametrize("function", sorted(FLAT - TAKES.keys(), key=name_of), ids=name_of)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_flat_functions_have_the_slope_zero(function: Any):
-    called, gradient, inputs = made(function)
+    called, gradient, inputs = prepared(function)
     random = Random(2)
     for _ in range(30):
         at = [np.float64(random.uniform(-3, 3)) for _ in inputs]
@@ -105,10 +105,10 @@ NAN = float("nan")
 def test_the_extreme_of_nan_and_a_number_has_the_slope_of_the_one_that_is_taken(
     function: Any, first: float, second: float
 ):
-    called, gradient, _ = made(function)
-    taken = called(first, second)
-    if math.isfinite(taken):
-        assert gradient(first, second, 1.0) == (float(taken == first), float(taken == second))
+    called, gradient, _ = prepared(function)
+    extreme = called(first, second)
+    if math.isfinite(extreme):
+        assert gradient(first, second, 1.0) == (float(extreme == first), float(extreme == second))
 
 
 def test_a_constant_keeps_its_place_in_an_extreme():
@@ -130,7 +130,7 @@ def test_a_constant_keeps_its_place_in_an_extreme():
     ],
 )
 def test_the_slope_of_a_remainder_is_its_quotient(function: Any, quotient: Any, a: float, b: float):
-    _, gradient, _ = made(function)
+    _, gradient, _ = prepared(function)
     assert gradient(np.float64(a), np.float64(b), 1.0) == (1.0, -quotient(Fraction(a), Fraction(b)))
 
 

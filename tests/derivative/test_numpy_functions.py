@@ -234,10 +234,10 @@ def test_its_gradient_agrees_with_differences(text: str, orders: int):
     function, arguments = function_of(text)
     for _ in range(orders):
         derived, weights = derive(function, *arguments), weights_for(function, arguments)
-        given = gradient_arguments(derived.function, function, arguments, weights)
-        gradients = derived.function(*given)
+        inputs = gradient_arguments(derived.function, function, arguments, weights)
+        gradients = derived.function(*inputs)
         assert largest_difference(gradients, central_differences(function, arguments, weights)) < 1e-5, derived.source
-        function, arguments = derived.function, given
+        function, arguments = derived.function, inputs
 
 
 def test_a_check_whose_message_is_computed_is_left_to_the_forward_pass():
@@ -277,9 +277,9 @@ def test_numba_compiles_it(text: str, dtype: str):
     arguments = [a.astype(dtype) for a in arguments]
     weights = [np.ones_like(y, dtype) for y in listed(function(*arguments))]
     gradient = derive(function, *arguments).function
-    given = gradient_arguments(gradient, function, arguments, weights)
+    inputs = gradient_arguments(gradient, function, arguments, weights)
     for actual, expected in zip(
-        listed(njit(error_model="numpy")(gradient)(*given)), listed(gradient(*given)), strict=True
+        listed(njit(error_model="numpy")(gradient)(*inputs)), listed(gradient(*inputs)), strict=True
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5)
 

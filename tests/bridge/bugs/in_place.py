@@ -162,7 +162,7 @@ def output_on_ctx(mended: bool) -> Operator:
 
 @bug("dmlc/dgl#1060", "every call adds to a list of the module, which is never emptied", normal((3, 4)))
 def kept_for_ever(mended: bool) -> Operator:
-    kept: list[Any] = []
+    outputs: list[Any] = []
 
     class Sigmoid(Function):
         @staticmethod
@@ -170,7 +170,7 @@ def kept_for_ever(mended: bool) -> Operator:
             y = torch.sigmoid(x)
             ctx.save_for_backward(y)
             if not mended:
-                kept.append(y)
+                outputs.append(y)
             return y
 
         @staticmethod

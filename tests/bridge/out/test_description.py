@@ -131,20 +131,20 @@ def test_two_helpers_of_one_name_get_two_names(uncompiled: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "value", "words"),
+    ("name", "value", "message"),
     [
         ("table", np.arange(100.0), "at most 64"),
         ("table", [1, 2], "is list"),
         ("module", pytest, "of the module pytest"),
     ],
 )
-def test_what_cannot_leave_with_a_kernel_is_named_with_its_line(known: str, value: Any, words: str) -> None:
-    read = "module.ONE" if known == "module" else "table[k]"
+def test_what_cannot_leave_with_a_kernel_is_named_with_its_line(name: str, value: Any, message: str) -> None:
+    read = "module.ONE" if name == "module" else "table[k]"
     text = f"def f(x):\n    for k in range(2):\n        x = x + {read}\n    return x\n"
-    function = module_of_text(text, **{known: value}).f
+    function = module_of_text(text, **{name: value}).f
     with pytest.raises(ExportError) as raised:
         Kernels(Names()).add(function, "_forward", {}, ["x"])
-    assert words in str(raised.value)
+    assert message in str(raised.value)
     assert ".py:3" in str(raised.value)
 
 

@@ -65,9 +65,9 @@ def test_kernels_and_their_derived_gradients_compile_without_a_warning_and_agree
         calls.append((c_function(f"{name}_gradient", derived, arriving), derived, arriving))
     library = Library([c for c, _, _ in calls], tmp_path, real)
     for c, function, values in calls:
-        status, found, expected = library.call(c, function, values)
+        status, results, expected = library.call(c, function, values)
         assert status == 0, c.name
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(results, expected, strict=True):
             np.testing.assert_allclose(one, other, near, near, err_msg=c.name)
 
 
@@ -93,12 +93,12 @@ def test_random_functions_agree_or_give_a_status(seeds: Any, tmp_path: Path) -> 
             patch.setattr(np, "empty", lambda *a, **k: np.full(a[0], np.nan, *a[1:], **k))  # its elements mean nothing
             patch.setattr(np, "empty_like", lambda a, **k: np.full_like(a, np.nan if a.dtype.kind == "f" else 0, **k))
             try:
-                status, found, expected = library.call(c, function, values)
+                status, results, expected = library.call(c, function, values)
             except (IndexError, UnboundLocalError, ValueError):  # it is no valid program
                 continue
         if status == 0 and all(np.isfinite(e).all() for e in expected):
             agree += 1
-            for one, other in zip(found, expected, strict=True):
+            for one, other in zip(results, expected, strict=True):
                 np.testing.assert_allclose(one, other, 1e-9, 1e-12, err_msg=c.text)
     assert agree > len(calls) // 2
 
@@ -144,8 +144,8 @@ def test_integers_divide_and_indices_count_from_the_end_as_in_python(tmp_path: P
 
     values = [np.arange(1.0, 6.0), np.array([-1, 0, -5, 4])]
     c = c_function("places", places, values)
-    status, (found,), (expected,) = Library([c], tmp_path).call(c, places, values)
-    assert (status, found.tolist()) == (0, expected.tolist())
+    status, (result,), (expected,) = Library([c], tmp_path).call(c, places, values)
+    assert (status, result.tolist()) == (0, expected.tolist())
 
 
 @needs_compiler
@@ -158,9 +158,9 @@ def test_remainders_and_quotients_of_floats_are_those_of_numpy_at_every_multiple
     values = [np.vstack([x, [[0.0], [np.inf], [-np.inf], [np.nan], [1e30], [-1e-30]]]) + 0 * np.ones(8), steps]
     c = c_function("divided", divided, values)
     with np.errstate(all="ignore"):
-        status, found, expected = Library([c], tmp_path).call(c, divided, values)
+        status, results, expected = Library([c], tmp_path).call(c, divided, values)
     assert status == 0
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

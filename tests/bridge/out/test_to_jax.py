@@ -39,8 +39,8 @@ def matrix(seed: int = 0, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-2, 2, shape)
 
 
-def assert_near(found: Any, expected: Any, rtol: float = 1e-12) -> None:
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+def assert_near(actual: Any, expected: Any, rtol: float = 1e-12) -> None:
+    for one, other in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol, 1e-12)
 
 
@@ -186,10 +186,10 @@ def test_the_written_tests_pass_without_opsmith(cases: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [("jax", "import something else as jax"), ("partial", "else as partial"), ("test_loss", "pytest would take it")],
 )
-def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, words: str) -> None:
+def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, message: str) -> None:
     operator = app.custom_op(elementwise=True, name=name)(lambda x: x * x)
-    with pytest.raises(ExportError, match=rf"operator {name} .*{words}.*: give custom_op another name="):
+    with pytest.raises(ExportError, match=rf"operator {name} .*{message}.*: give custom_op another name="):
         to_jax(operator)

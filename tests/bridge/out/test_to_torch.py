@@ -49,8 +49,8 @@ def gradients_here(operator: Any, arrays: list[np.ndarray]) -> tuple[list[np.nda
     tensors = [app.to_tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
     results = operator(*tensors)
     results = list(results) if isinstance(results, (tuple, list)) else [results]
-    wanted = [t for t in tensors if not t.stop_gradient]
-    return [r.numpy() for r in results], [g.numpy() for g in app.grad(results, wanted)]
+    inputs = [t for t in tensors if not t.stop_gradient]
+    return [r.numpy() for r in results], [g.numpy() for g in app.grad(results, inputs)]
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_values_and_gradients_are_those_here(operator: Any, inputs: int) -> None
     results = results if isinstance(results, tuple) else (results,)
     expected, expected_gradients = gradients_here(operator, [t.detach().numpy() for t in x])
     gradients = torch.autograd.grad(results, x, [torch.ones_like(r) for r in results])
-    for found, wanted in zip([*results, *gradients], [*expected, *expected_gradients], strict=True):
-        np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-12, atol=1e-14)
+    for actual, right in zip([*results, *gradients], [*expected, *expected_gradients], strict=True):
+        np.testing.assert_allclose(actual.detach().numpy(), right, rtol=1e-12, atol=1e-14)
 
 
 def test_the_gradient_of_a_branch_that_is_not_taken_is_zero_where_autograd_alone_gives_nan() -> None:
@@ -92,8 +92,8 @@ def test_the_hessian_of_expressions_is_that_of_autograd() -> None:
 
     x = matrix().detach()[0]
     function = to_torch(swish)
-    found = torch.func.hessian(lambda x: function(x).sum())(x)
-    torch.testing.assert_close(found, torch.func.hessian(by_hand)(x))
+    hessian = torch.func.hessian(lambda x: function(x).sum())(x)
+    torch.testing.assert_close(hessian, torch.func.hessian(by_hand)(x))
 
 
 def test_inputs_are_broadcast_and_their_gradients_summed() -> None:
@@ -141,14 +141,14 @@ def test_threads_compute_the_same_as_one() -> None:
     function = exported(softmax)
     threads = torch.get_num_threads()
     try:
-        found = []
+        runs = []
         for count in (1, 3):
             torch.set_num_threads(count)
             y = function(x)
-            found.append([y, torch.autograd.grad((y * y).sum(), x)[0]])
+            runs.append([y, torch.autograd.grad((y * y).sum(), x)[0]])
     finally:
         torch.set_num_threads(threads)
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
 
 @pytest.mark.parametrize("operator", [ema, halvings], ids=lambda operator: operator.name)
@@ -164,18 +164,18 @@ def test_kernels_without_functions_in_vectors_give_the_same_bits_as_here(operato
 def test_a_kernel_with_exp_in_vectors_differs_from_here_in_the_last_digits() -> None:
     for dtype, digits in ((torch.float32, 1.2e-7), (torch.float64, 4e-15)):
         x = matrix(0, (64, 100), dtype)
-        found = exported(softmax)(x).detach().numpy()
+        result = exported(softmax)(x).detach().numpy()
         (expected,), _ = gradients_here(softmax, [x.detach().numpy()])
-        np.testing.assert_allclose(found, expected, digits, 0)
+        np.testing.assert_allclose(result, expected, digits, 0)
 
 
 def test_gradients_in_batches_are_those_of_a_loop() -> None:
     x = matrix()
     y = exported(softmax)(x)
     many = torch.stack([matrix(seed).detach() for seed in (1, 2, 3)])
-    (found,) = torch.autograd.grad(y, x, many, is_grads_batched=True, retain_graph=True)
+    (gradients,) = torch.autograd.grad(y, x, many, is_grads_batched=True, retain_graph=True)
     torch.testing.assert_close(
-        found, torch.stack([torch.autograd.grad(y, x, one, retain_graph=True)[0] for one in many])
+        gradients, torch.stack([torch.autograd.grad(y, x, one, retain_graph=True)[0] for one in many])
     )
 
 
@@ -292,14 +292,14 @@ def test_most_operators_become_expressions_and_the_others_kernels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("torch", "something else as torch"),
         ("partial", "else as partial"),
         ("test_loss", "pytest would take it"),
     ],
 )
-def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, words: str) -> None:
+def test_a_name_that_means_something_else_in_the_file_is_refused(name: str, message: str) -> None:
     operator = app.custom_op(elementwise=True, name=name)(lambda x: x * x)
-    with pytest.raises(ExportError, match=rf"operator {name} .*{words}.*: give custom_op another name="):
+    with pytest.raises(ExportError, match=rf"operator {name} .*{message}.*: give custom_op another name="):
         to_torch(operator)

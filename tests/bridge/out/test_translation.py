@@ -23,9 +23,9 @@ SCALE = 1.5
 def translated(function: Callable[..., Any], tensors: list[str], numbers: list[str]) -> tuple[Any, str]:
     translator = Translator(TORCH, Names())
     translator.add(function, "translated", tensors, numbers)
-    made = translator.translated
-    constants = "\n".join(f"{name} = {value!r}" for name, value in made.constants.items())
-    text = f"import math\nimport torch\n{constants}\n{made.source}\n"
+    result = translator.translated
+    constants = "\n".join(f"{name} = {value!r}" for name, value in result.constants.items())
+    text = f"import math\nimport torch\n{constants}\n{result.source}\n"
     return loaded(text, "translated").translated, text
 
 
@@ -46,11 +46,11 @@ def compare(function: Callable[..., Any], inputs: int = 1, rtol: float = 1e-12, 
     expected = np.array(results, dtype=np.float64)
     for dtype in (torch.float64, torch.float32):
         tensors = [torch.from_numpy(a.reshape(-1)).to(dtype) for a in at]
-        found = tensor_function(*tensors, **settings)
-        found = torch.stack(found, -1) if isinstance(found, tuple) else found
-        assert found.dtype == dtype
+        actual = tensor_function(*tensors, **settings)
+        actual = torch.stack(actual, -1) if isinstance(actual, tuple) else actual
+        assert actual.dtype == dtype
         if dtype == torch.float64:
-            np.testing.assert_allclose(found.numpy()[places], expected, rtol=rtol)
+            np.testing.assert_allclose(actual.numpy()[places], expected, rtol=rtol)
     return text
 
 
@@ -241,7 +241,7 @@ def test_a_branch_that_returns_is_chosen_in_one_expression() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ("while x > 1:\n        x = x / 2\n    return x", "goes on as long as each number needs"),
         ("for k in range(3):\n        if x > k:\n            break\n    return x", "leaves a loop"),
@@ -253,11 +253,11 @@ def test_a_branch_that_returns_is_chosen_in_one_expression() -> None:
         ("y = x\n    return x @ y", "bits or matrices"),
     ],
 )
-def test_what_tensors_cannot_compute_is_refused_with_its_line(body: str, words: str) -> None:
+def test_what_tensors_cannot_compute_is_refused_with_its_line(body: str, message: str) -> None:
     function = module_of_text(f"def f(x):\n    {body}\n", np=np).f
     with pytest.raises(UntranslatableError) as raised:
         translated(function, ["x"], [])
-    assert words in str(raised.value)
+    assert message in str(raised.value)
     assert ".py:" in str(raised.value)
 
 

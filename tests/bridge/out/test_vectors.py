@@ -65,12 +65,12 @@ def test_a_function_is_that_of_numpy_to_an_ulp_at_all_kinds_of_numbers(functions
         x = np.concatenate([x, np.array(EXTREMES, dtype), -np.array(EXTREMES, dtype)])
         exact = getattr(np, name)(x.astype(np.longdouble))
         expected = exact.astype(dtype)
-        found = functions[name](x)
-        finite = np.isfinite(expected) & np.isfinite(found)
-        distance = np.abs(found.astype(np.longdouble) - exact)[finite] / np.spacing(np.abs(expected[finite]))
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found[~finite], expected[~finite])
-    np.testing.assert_array_equal(np.signbit(found[finite]), np.signbit(expected[finite]))
+        actual = functions[name](x)
+        finite = np.isfinite(expected) & np.isfinite(actual)
+        distance = np.abs(actual.astype(np.longdouble) - exact)[finite] / np.spacing(np.abs(expected[finite]))
+    assert actual.dtype == dtype
+    np.testing.assert_array_equal(actual[~finite], expected[~finite])
+    np.testing.assert_array_equal(np.signbit(actual[finite]), np.signbit(expected[finite]))
     assert distance.max() < (0.51 if dtype == "float32" else 1.5)
 
 
@@ -120,8 +120,8 @@ def test_only_sums_of_which_a_loop_reads_nothing_else_are_added_in_another_order
 
     module = kernel(summed, np.ones((2, 3)))
     x = np.random.default_rng(0).uniform(-30, 30, (3, 20_000))
-    found = module._forward(x)
-    np.testing.assert_allclose(found, [math.fsum(np.exp(row)) for row in x], rtol=4e-16)
+    sums = module._forward(x)
+    np.testing.assert_allclose(sums, [math.fsum(np.exp(row)) for row in x], rtol=4e-16)
     text = leaving(summed, [spec_of_example(x)], TORCH, ()).functions
     assert "squares = _plus(squares, (x[i, j] - 1) * x[i, j])  # with a comment\n" in text
     assert "= _plus(total" not in text

@@ -79,8 +79,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function where those that it calls are plain Python, which takes less time than to compile them."""
-    known = {name: getattr(value, "py_func", value) for name, value in function.__globals__.items()}
-    return FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+    namespace = {name: getattr(value, "py_func", value) for name, value in function.__globals__.items()}
+    return FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
