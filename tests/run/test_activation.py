@@ -128,11 +128,11 @@ KINDS = ["plain_function", "numba_function", "of_one_number", "Layer", "of_value
     ("name", "engine"), [*((name, "reference") for name in KINDS), ("plain_function", "eager"), ("Layer", "eager")]
 )
 def test_every_kind_of_operator_trains_like_the_built_in_one(train, name, engine):
-    mine = f"my_ops.py:{name}"
-    run = train(f"model.activation={mine}", "baseline=silu", f"engine={engine}")
-    losses = run.column(mine, "iteration", "loss")
+    custom = f"my_ops.py:{name}"
+    run = train(f"model.activation={custom}", "baseline=silu", f"engine={engine}")
+    losses = run.column(custom, "iteration", "loss")
     assert losses == pytest.approx(run.column("silu", "iteration", "loss"), rel=1e-5)
-    assert weights(run, mine).keys() == weights(run, "silu").keys()
+    assert weights(run, custom).keys() == weights(run, "silu").keys()
 
 
 TELLING = ("legendre3", "prelu", "tap")
@@ -197,12 +197,12 @@ def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(train, engin
 
 
 def test_an_operator_may_be_named_with_its_settings(train):
-    mine, built_in = "my_ops.py:leaky(slope=0.5)", "leaky_relu(negative_slope=0.5)"
-    run = train(f"model.activation={mine}", f"baseline={built_in}", "train.learning_rate=0.1")
+    custom, built_in = "my_ops.py:leaky(slope=0.5)", "leaky_relu(negative_slope=0.5)"
+    run = train(f"model.activation={custom}", f"baseline={built_in}", "train.learning_rate=0.1")
     plain = train("model.activation=my_ops.py:leaky", "baseline=null", folder="plain")
-    found, expected, others = weights(run, mine), weights(run, built_in), weights(plain, "my_ops.py:leaky")
-    assert all(np.allclose(found[name], expected[name], atol=1e-6) for name in expected)
-    assert not np.array_equal(found["layers.0.weight"], others["layers.0.weight"])
+    actual, expected, others = weights(run, custom), weights(run, built_in), weights(plain, "my_ops.py:leaky")
+    assert all(np.allclose(actual[name], expected[name], atol=1e-6) for name in expected)
+    assert not np.array_equal(actual["layers.0.weight"], others["layers.0.weight"])
 
 
 # --- Errors ---

@@ -57,10 +57,10 @@ def checked(run):
 def test_operators_whose_gradients_agree_including_those_of_layers_are_one_line(train):
     layers = "model.layers=[{type: dense, units: 5, activation: custom.legendre3}, {type: dense, units: 5}]"
     run = train("check=true", "model.activation=custom.relu", layers)
-    words = "gradient agrees with finite differences"
-    assert f"custom.relu, custom.legendre3: {words}" in run.out.splitlines()
+    verdict = "gradient agrees with finite differences"
+    assert f"custom.relu, custom.legendre3: {verdict}" in run.out.splitlines()
     assert checked(run) == [
-        {"event": "checked", "operator": name, "state": "agrees", "words": words}
+        {"event": "checked", "operator": name, "state": "agrees", "words": verdict}
         for name in ("custom.relu", "custom.legendre3")
     ]
 
@@ -87,8 +87,8 @@ def test_a_run_with_a_wrong_gradient_trains_with_anyway_warn_or_no_check(wrong, 
 
 def test_the_check_changes_no_bit_of_training_and_a_resumed_run_is_not_checked_again(train, wrong):
     runs = train("check=true"), train("check=false", folder="b")
-    kept = [(run.folder / "weights-custom.relu.safetensors").read_bytes() for run in runs]
-    assert kept[0] == kept[1]
+    weights = [(run.folder / "weights-custom.relu.safetensors").read_bytes() for run in runs]
+    assert weights[0] == weights[1]
     with stopped_at(9):
         run = wrong("--anyway", folder="c")
     assert train_py(["--resume", str(run.folder), "--custom-op", "my_ops.py", "check=true"]) == 0
@@ -163,7 +163,7 @@ first_three.backward(lambda dy: dy)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("centred", "it is declared row by row, but the rows of a batch give other numbers alone than together"),
         ("noisy", "the same inputs give another result each time"),
@@ -173,12 +173,12 @@ first_three.backward(lambda dy: dy)
         ),
     ],
 )
-def test_an_operator_is_checked_as_it_is_in_the_network(train, tmp_path, name, words):
+def test_an_operator_is_checked_as_it_is_in_the_network(train, tmp_path, name, message):
     (tmp_path / "my_ops.py").write_text(MORE.replace("ROW_BY_ROW", "True"))
     own = ("check=true", f"model.activation=my_ops.py:{name}", "model.hidden=[11]")
     run = train(*own)
     assert run.status == 1
-    assert re.search(f"error: my_ops.py:{name}: {words}", run.err)
+    assert re.search(f"error: my_ops.py:{name}: {message}", run.err)
     assert ("declare it: @operator.backward(surrogate=True)" in run.err) == (name == "first_three")
     assert train(*own, "--anyway").status == 0
 

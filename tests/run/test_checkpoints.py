@@ -23,7 +23,7 @@ from app.run.config import Config
 from app.run.folder import RunFolder
 
 
-def made(epoch=1, metrics=b'{"event": "x"}\n'):
+def checkpoint(epoch=1, metrics=b'{"event": "x"}\n'):
     state = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "rate": np.array(0.1), "count": np.array(7)}
     return Checkpoint(
         epoch=epoch,
@@ -45,24 +45,24 @@ def plain(value):
 
 @pytest.mark.parametrize("metrics", [b"", b'{"event": "x"}\n' * 5])
 def test_a_checkpoint_reads_back(tmp_path, metrics):
-    whole = made(metrics=metrics)
+    whole = checkpoint(metrics=metrics)
     write_checkpoint(tmp_path / "file", whole)
     assert plain(read_checkpoint(tmp_path / "file")) == plain(whole)
 
 
 def test_flipped_bits_and_lost_ends_are_found(tmp_path):
     file = tmp_path / CHECKPOINT
-    write_checkpoint(file, made())
+    write_checkpoint(file, checkpoint())
     content, draw, expected = file.read_bytes(), random.Random(0), plain(read_checkpoint(file))
     for place in [*range(24), *(draw.randrange(len(content)) for _ in range(150))]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << draw.randrange(8)
         file.write_bytes(damaged)
         try:
-            found = read_checkpoint(file)
+            result = read_checkpoint(file)
         except AppError:
             continue
-        assert plain(found) == expected  # the bit means nothing
+        assert plain(result) == expected  # the bit means nothing
     for length in [0, 1, 7, 8, 9, len(content) - 1, *(draw.randrange(len(content)) for _ in range(20))]:
         file.write_bytes(content[:length])
         with pytest.raises(FileError):
@@ -70,7 +70,7 @@ def test_flipped_bits_and_lost_ends_are_found(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
-    fields = {"kind": "opsmith.checkpoint", "version": 4, **msgspec.structs.asdict(made())}
+    fields = {"kind": "opsmith.checkpoint", "version": 4, **msgspec.structs.asdict(checkpoint())}
     values = {
         "a list": [1, 2],
         "other values": {"w": np.zeros(3)},
@@ -93,7 +93,7 @@ def test_other_files_are_refused(tmp_path):
 
 
 def test_a_checkpoint_of_another_release_is_refused(tmp_path):
-    save({"kind": "opsmith.checkpoint", "version": 3, **msgspec.structs.asdict(made())}, tmp_path / CHECKPOINT)
+    save({"kind": "opsmith.checkpoint", "version": 3, **msgspec.structs.asdict(checkpoint())}, tmp_path / CHECKPOINT)
     with pytest.raises(AppError, match="has format version 3; this release reads version 4"):
         read_checkpoint(tmp_path / CHECKPOINT)
 
@@ -112,19 +112,19 @@ def test_there_is_one_checkpoint_which_every_epoch_replaces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("call", "number", "words"), [("fsync", 28, "No space left on device"), ("replace", 30, "Read-only file system")]
+    ("call", "number", "message"), [("fsync", 28, "No space left on device"), ("replace", 30, "Read-only file system")]
 )
-def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path, monkeypatch, call, number, words):
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one_whole(tmp_path, monkeypatch, call, number, message):
     file = tmp_path / CHECKPOINT
-    write_checkpoint(file, made())
+    write_checkpoint(file, checkpoint())
     before = file.read_bytes()
 
     def refuse(*_):
-        raise OSError(number, words)
+        raise OSError(number, message)
 
     monkeypatch.setattr(os, call, refuse)
-    with pytest.raises(FileError, match=f"^{re.escape(f'{file} cannot be written: {words}')}$"):
-        write_checkpoint(file, made(2))
+    with pytest.raises(FileError, match=f"^{re.escape(f'{file} cannot be written: {message}')}$"):
+        write_checkpoint(file, checkpoint(2))
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
     assert file.read_bytes() == before
 

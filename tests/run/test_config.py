@@ -196,8 +196,8 @@ def test_an_error_on_the_command_line_is_named_as_such(file, override, message):
 )
 def test_the_largest_and_smallest_numbers_of_a_type_are_taken(file, override):
     key, _, number = override.partition("=")
-    taken = operator.attrgetter(key)(load(file, "", override))
-    assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
+    value = operator.attrgetter(key)(load(file, "", override))
+    assert value == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
 
 
 def test_a_name_stands_for_a_shipped_configuration_unless_there_is_a_file_of_that_name(tmp_path, monkeypatch):
@@ -251,8 +251,8 @@ def test_paths_in_a_yaml_start_from_its_folder(tmp_path, monkeypatch):
     assert load_config("configs/a.yaml", ["data.source=there"]).data.source == "there"
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_config("~/project/configs/a.yaml") == config
-    kept = with_absolute_paths(config)
-    assert (kept.data.source, kept.output) == (str(tmp_path / "project" / "images"), config.output)
+    absolute = with_absolute_paths(config)
+    assert (absolute.data.source, absolute.output) == (str(tmp_path / "project" / "images"), config.output)
     assert with_absolute_paths(Config()) == Config()
 
 

@@ -94,8 +94,8 @@ def test_the_summary_of_a_run_that_stopped_counts_finished_epochs():
     assert lines(epochs("a"), epochs("b")) == ["No epoch finished, so there are no results."]
     half = lines(epochs("a", 1), epochs("b"))
     assert [line.split()[0] for line in half] == ["operator", "a", "The"]
-    told = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
-    assert lines(epochs("a", 1, loss=float("nan")), epochs("b", 1), count=1)[-1] == told
+    message = "a diverged: the loss is NaN or infinite (chance level is 2.303). Try a smaller train.learning_rate."
+    assert lines(epochs("a", 1, loss=float("nan")), epochs("b", 1), count=1)[-1] == message
 
 
 def test_the_summary_of_a_run_says_where_numbers_were_not_finite():
@@ -122,8 +122,8 @@ def test_the_outcome_is_the_summary_as_data():
     first, second = epochs("a", 2, 4), epochs("b", 1, loss=2.5)
     figures = {"epochs": 2, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 3, "ratio": pytest.approx(2.0)}
     baseline = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": 2.5, "seconds": 1}
-    found = outcome(record(first, second, count=2))
-    assert found == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, baseline]}
+    summary = outcome(record(first, second, count=2))
+    assert summary == {"event": "summary", "finished": False, "operators": [{"operator": "a", **figures}, baseline]}
     assert outcome(record(first, epochs("c")))["operators"][1] == {"operator": "c", "epochs": 0}
     paired = record(epochs("a", 1, 20, 30), epochs("b", 1, 10, 10))
     assert outcome(paired)["operators"][0]["ratio"] == pytest.approx(2.0)  # not that of the medians

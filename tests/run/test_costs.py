@@ -28,10 +28,10 @@ class Tripled(app.autograd.PyLayer):
 
 
 def test_operators_of_every_kind_are_timed(engine):
-    made = [Activation("tripled", Tripled.apply), Activation("double", lambda x: x + x)]
-    found = [find_activation(name) for name in ("relu", "custom.prelu", "assign")]
-    costs = operator_costs([*found, *made], engine, 20, 10)
-    assert [cost.operator for cost in costs] == [activation.name for activation in (*found, *made)]
+    functions = [Activation("tripled", Tripled.apply), Activation("double", lambda x: x + x)]
+    activations = [find_activation(name) for name in ("relu", "custom.prelu", "assign")]
+    costs = operator_costs([*activations, *functions], engine, 20, 10)
+    assert [cost.operator for cost in costs] == [activation.name for activation in (*activations, *functions)]
     assert all(0 < cost.forward < 1 and 0 < cost.backward < 1 for cost in costs)
 
 
@@ -55,8 +55,8 @@ def test_each_pass_runs_as_often_as_it_is_timed_and_the_backward_pass_has_the_va
     for _ in range(5):
         go()
     assert (len(forward_calls), len(backward_calls)) == (before[0] + 5, before[1] + 5)
-    for given in backward_calls[-5:]:
-        for value, expected in zip(given, (x, 2 * x, dy), strict=True):
+    for arguments in backward_calls[-5:]:
+        for value, expected in zip(arguments, (x, 2 * x, dy), strict=True):
             np.testing.assert_array_equal(value, expected)
 
 

@@ -20,9 +20,9 @@ def test_the_inputs_of_an_operator_are_those_of_the_network_and_draw_no_numbers_
     (config, dataset), place = tiny, app.get_rng_state()
     operator, weights = Activation("drawn", lambda x: app.tanh(x) + app.randn([1, 5])), learner("eager").weights()
     network = trained_network(config, operator, dataset.image_shape, weights)
-    ((given, _),) = network.operator_values(dataset.test_images)
+    ((inputs, _),) = network.operator_values(dataset.test_images)
     pixels = dataset.test_images.astype(np.float32) / 127.5 - 1
-    np.testing.assert_allclose(given, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
+    np.testing.assert_allclose(inputs, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
     assert network.scores(dataset.test_images).tolist() == network.scores(dataset.test_images).tolist()
     assert app.get_rng_state() == place
 
@@ -34,8 +34,8 @@ def test_units_that_are_zero_on_every_image_are_dead():
 
 
 def test_a_histogram_counts_all_finite_numbers():
-    found = histogram_of([np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([np.inf, 4.0])])
-    assert (found.low, found.high, sum(found.counts), found.not_finite) == (0.0, 4.0, 4, 2)
+    histogram = histogram_of([np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([np.inf, 4.0])])
+    assert (histogram.low, histogram.high, sum(histogram.counts), histogram.not_finite) == (0.0, 4.0, 4, 2)
     same = histogram_of([np.full(3, 5.0)])
     assert (same.low, same.high) == (4.0, 6.0)
     assert histogram_of([np.array([np.nan])]) is None
@@ -65,9 +65,9 @@ def test_a_step_function_without_a_gradient_has_a_curve():
 
 
 def test_sources_are_those_of_both_functions():
-    found = source_texts(find_activation("custom.relu"))
-    assert list(found) == ["definition", "forward", "backward"]
-    assert "def relu_backward(y" in found["backward"]
+    texts = source_texts(find_activation("custom.relu"))
+    assert list(texts) == ["definition", "forward", "backward"]
+    assert "def relu_backward(y" in texts["backward"]
     assert list(source_texts(find_activation("custom.swish"))) == ["forward", "derived backward"]
     assert source_texts(find_activation("relu")) == {}
 
@@ -82,18 +82,18 @@ def test_the_text_of_a_file_that_was_edited_since_its_import_is_no_source(tmp_pa
 
 def test_a_run_keeps_descriptions_and_the_report_shows_them(train):
     run = train("report=true", "check=true", "model.activation=custom.swish")
-    kept = descriptions.read_descriptions(run.folder)
-    assert list(kept) == ["custom.swish", "relu"]
-    assert sum(kept["custom.swish"].histogram.counts) == 20 * 5
+    results = descriptions.read_descriptions(run.folder)
+    assert list(results) == ["custom.swish", "relu"]
+    assert sum(results["custom.swish"].histogram.counts) == 20 * 5
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    for words in ("chart-operator-slopes", "def swish(x: float)", "gradient agrees with finite differences"):
-        assert words in page
+    for text in ("chart-operator-slopes", "def swish(x: float)", "gradient agrees with finite differences"):
+        assert text in page
 
 
 def test_an_operator_that_raises_has_an_empty_description(tiny):
     broken = Mock(**{"operator_values.side_effect": ValueError})
-    found = descriptions.describe(find_activation("relu"), broken, tiny[1].test_images)
-    assert found == descriptions.Description("relu")
+    description = descriptions.describe(find_activation("relu"), broken, tiny[1].test_images)
+    assert description == descriptions.Description("relu")
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("value", "told"), HOSTILE.items(), ids=lambda text: text[:30])
-def test_a_hostile_value_is_refused_soon_in_a_line_and_makes_nothing(value, told, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("value", "message"), HOSTILE.items(), ids=lambda text: text[:30])
+def test_a_hostile_value_is_refused_soon_in_a_line_and_makes_nothing(value, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("strange.yaml").write_text(f"seed: {value}\n")
     if "# nothing" in value:
@@ -40,7 +40,7 @@ def test_a_hostile_value_is_refused_soon_in_a_line_and_makes_nothing(value, told
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     printed = capsys.readouterr()
     assert (status, printed.out, printed.err.count("\n")) == (2, "", 1)
-    assert told in printed.err
+    assert message in printed.err
     assert len(printed.err) < 500
     assert seconds < 10
     assert grown < (200 << 20 if sys.platform == "darwin" else 200 << 10)
@@ -65,8 +65,8 @@ def test_an_operator_with_a_name_that_climbs_writes_into_the_run_alone(train, im
     shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), file)
     before = set(tmp_path.rglob("*"))
     train("model.activation=outside/deep/../deep/..; touch made .py:relu_as_it_is", "baseline=null", "costs=false")
-    made = {str(path.relative_to(tmp_path)) for path in set(tmp_path.rglob("*")) - before}
-    written = [path for path in made if "__pycache__" not in path]
+    paths = {str(path.relative_to(tmp_path)) for path in set(tmp_path.rglob("*")) - before}
+    written = [path for path in paths if "__pycache__" not in path]
     assert written
     assert all(path == "run" or path.startswith("run/") for path in written)
 

@@ -51,25 +51,25 @@ def learner(config, operator="relu"):
 def trained(config):
     """The losses of two epochs, what is measured then, and the weights."""
     one = learner(config)
-    found = [one.train(TRAINING)[0] for _ in range(2)]
-    return [*found, *one.measure(TESTS), *one.weights().values()]
+    losses = [one.train(TRAINING)[0] for _ in range(2)]
+    return [*losses, *one.measure(TESTS), *one.weights().values()]
 
 
 @pytest.mark.parametrize("engine", ["eager", pytest.param("compiled", marks=pytest.mark.soak)])  # compiles for long
 def test_engines_train_layers_of_all_kinds_alike(engine, config_of):
     without_chance = LAYERS.replace("share: 0.25", "share: 0")  # each engine draws in its own order
-    expected, found = (trained(config_of(without_chance, f"engine={e}")) for e in ("reference", engine))
-    for array, value in zip(found, expected, strict=True):
+    expected, actual = (trained(config_of(without_chance, f"engine={e}")) for e in ("reference", engine))
+    for array, value in zip(actual, expected, strict=True):
         np.testing.assert_allclose(array, value, rtol=2e-4, atol=2e-5)
 
 
 def test_weights_are_named_by_their_layers_and_first_ones_are_the_same_for_every_operator(config_of):
     config = config_of(LAYERS, "engine=eager")
-    found, others = learner(config).weights(), learner(config, "tanh").weights()
+    weights, others = learner(config).weights(), learner(config, "tanh").weights()
     shapes = [(3, 1, 3, 2), (4, 3, 2, 2), (4 * 1 * 3, 7), (7, 5), (5, 10)]
-    assert [found[f"layers.{i}.weight"].shape for i in (0, 1, 3, 4, 5)] == shapes
-    assert found["layers.2._variance"].shape == (4,)
-    assert all((others[path] == value).all() for path, value in found.items())
+    assert [weights[f"layers.{i}.weight"].shape for i in (0, 1, 3, 4, 5)] == shapes
+    assert weights["layers.2._variance"].shape == (4,)
+    assert all((others[path] == value).all() for path, value in weights.items())
 
 
 def test_the_model_for_use_answers_as_the_network_does(config_of):
@@ -81,9 +81,9 @@ def test_the_model_for_use_answers_as_the_network_does(config_of):
     scope = Scope()
     scope.values = saved.values
     feed = {saved.inputs[0]: DATA.test_images}
-    (found,) = Executor(engine="reference").run(saved.program, feed, saved.outputs, scope=scope)
+    (scores,) = Executor(engine="reference").run(saved.program, feed, saved.outputs, scope=scope)
     np.testing.assert_allclose(
-        found,
+        scores,
         trained_network(config, relu, DATA.image_shape, one.weights()).scores(DATA.test_images),
         rtol=1e-5,
         atol=1e-6,

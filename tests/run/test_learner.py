@@ -20,8 +20,8 @@ def epochs(one, batches, count=2):
     return [*figures, *one.weights().values()]
 
 
-def assert_equal(found, expected, **tolerance):
-    for a, b in zip(found, expected, strict=True):
+def assert_equal(actual, expected, **tolerance):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, **({"rtol": 0, "atol": 0} | tolerance))
 
 
@@ -34,21 +34,21 @@ def assert_equal(found, expected, **tolerance):
 )
 def test_engines_agree_to_rounding(learner, batches, tiny, engine, optimizer, schedule):
     settings = {**ONCE_COMPILED, "optimizer": optimizer, "schedule": schedule, "learning_rate": 0.02}
-    found, expected = (learner(e, **settings) for e in (engine, "reference"))
-    assert_equal(epochs(found, batches), epochs(expected, batches), rtol=2e-5, atol=2e-6)
+    actual, expected = (learner(e, **settings) for e in (engine, "reference"))
+    assert_equal(epochs(actual, batches), epochs(expected, batches), rtol=2e-5, atol=2e-6)
     tests = Batches(tiny[1].test_images, tiny[1].test_labels, None, 7)
-    measured = found.measure(tests)
+    measured = actual.measure(tests)
     assert_equal(measured, expected.measure(tests), rtol=2e-5)
     assert [len(column) for column in measured] == [3, 3]
 
 
 @pytest.mark.parametrize("settings", [{"clip_norm": 0.01}, {"dropout": 0.5}, {"optimizer": "rmsprop"}], ids=str)
 def test_a_setting_changes_training_and_engines_agree_about_it(learner, batches, settings):
-    expected, found, without = (
+    expected, actual, without = (
         epochs(learner(engine, "tanh", **more), batches)
         for engine, more in (("reference", settings), ("eager", settings), ("reference", {}))
     )
-    assert_equal(found, expected, rtol=2e-5, atol=2e-6)
+    assert_equal(actual, expected, rtol=2e-5, atol=2e-6)
     assert not np.allclose(expected[0], without[0], rtol=1e-4)
 
 
@@ -69,10 +69,10 @@ def test_equal_operators_with_the_same_seed_give_the_same_numbers_bit_for_bit(le
 
 
 def test_first_weights_depend_on_the_seed_alone(learner, engine):
-    expected, found = learner("reference", "relu").weights(), learner(engine, "tanh").weights()
-    assert list(found) == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
-    assert [weights.shape for weights in found.values()] == [(12, 5), (5,), (5, 10), (10,)]
-    assert_equal(found.values(), expected.values())
+    expected, actual = learner("reference", "relu").weights(), learner(engine, "tanh").weights()
+    assert list(actual) == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
+    assert [weights.shape for weights in actual.values()] == [(12, 5), (5,), (5, 10), (10,)]
+    assert_equal(actual.values(), expected.values())
 
 
 def test_training_an_epoch_in_pieces_gives_the_same_numbers(learner, batches, engine):

@@ -10,11 +10,11 @@ from app.run.activation import Activation
 
 def trained(learner, batches):
     """All that two epochs bring."""
-    found = []
+    values = []
     for _ in range(2):
-        found += [column.tobytes() for column in learner.train(batches)]
+        values += [column.tobytes() for column in learner.train(batches)]
         learner.end_epoch()
-    return [*found, *contents(learner.state()).values()]
+    return [*values, *contents(learner.state()).values()]
 
 
 def contents(state):
@@ -44,10 +44,10 @@ def test_a_restored_learner_continues_like_the_other(learner, batches, engine, a
 
 def test_random_numbers_of_the_framework_and_of_learners_are_separate(learner, batches, engine):
     one, other = (learner(engine, NOISY, **ONCE_COMPILED) for _ in range(2))
-    found = trained(one, batches)
-    assert found != trained(one, batches)
+    values = trained(one, batches)
+    assert values != trained(one, batches)
     app.seed(5)
-    assert trained(other, batches) == found
+    assert trained(other, batches) == values
     place = app.get_rng_state()
     other.train(batches)
     assert app.get_rng_state() == place

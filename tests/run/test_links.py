@@ -81,12 +81,12 @@ def test_a_run_is_not_resumed_through_a_link_and_what_a_link_leads_to_stays(inte
         assert f"{name} is a symbolic link, expected a file" in err
         assert away.read_bytes() == before
         away.replace(folder / name)
-    mine = folder.parent / "mine"
+    target = folder.parent / "mine"
     for name in ("summary.txt", "weights-relu.safetensors", ".summary.txt.part"):
-        mine.write_text("mine\n")
-        (folder / name).symlink_to(mine)
+        target.write_text("mine\n")
+        (folder / name).symlink_to(target)
     assert resume()[0] == 0  # the links are replaced
-    assert mine.read_text() == "mine\n"
+    assert target.read_text() == "mine\n"
 
 
 def test_a_run_in_a_folder_that_is_named_by_a_link_resumes(interrupted, resume, tmp_path):

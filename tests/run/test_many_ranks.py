@@ -78,8 +78,8 @@ def test_a_rank_with_another_copy_of_the_framework_or_of_an_operator_is_named(ti
     monkeypatch.chdir(tmp_path)
     with using(Pretended({"framework": other})):
         assert main([*tiny, "dist.shape=allreduce"]) == 1
-    told = r"rank 1 has another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
-    assert re.search(rf"{told}\.", capsys.readouterr().err)
+    message = r"rank 1 has another framework than rank 0: optimizer/kinds\.py c0ffee, not .*kinds\.py \w{12}"
+    assert re.search(rf"{message}\.", capsys.readouterr().err)
     with using(Pretended({"source of relu": "c0ffee"})):
         assert main([*tiny, "dist.shape=allreduce"]) == 1
     assert "rank 1 has another source of relu than rank 0: c0ffee, not built-in." in capsys.readouterr().err

@@ -14,9 +14,9 @@ LINES = OPERATORS.read_text().splitlines()
 pytestmark = pytest.mark.slow
 
 
-def at(words):
+def at(text):
     """The place of the first line with these words."""
-    return f"my_ops.py:{next(number for number, line in enumerate(LINES, 1) if words in line)}"
+    return f"my_ops.py:{next(number for number, line in enumerate(LINES, 1) if text in line)}"
 
 
 OWN = f"operator own ({at('app.custom_op(forward')})"
@@ -35,7 +35,7 @@ def misbehave(train, tmp_path, engine):
 
 
 @pytest.mark.parametrize(
-    ("operator", "told"),
+    ("operator", "message"),
     [
         (
             "gradient_of_wrong_shape",
@@ -61,10 +61,10 @@ def misbehave(train, tmp_path, engine):
         ("LayerThatRaises", "ZeroDivisionError: integer division or modulo by zero"),
     ],
 )
-def test_an_error_in_the_first_step_ends_the_run_before_training(misbehave, operator, told, engine):
+def test_an_error_in_the_first_step_ends_the_run_before_training(misbehave, operator, message, engine):
     run = misbehave(operator)
     assert run.status == 1
-    assert told.replace("BATCH", "8" if engine == "eager" else "-1") in run.err
+    assert message.replace("BATCH", "8" if engine == "eager" else "-1") in run.err
     assert not run.folder.exists()
 
 
@@ -89,9 +89,9 @@ def test_an_operator_that_raises_in_training_is_named_with_its_line_and_the_iter
 def test_a_shape_that_changes_with_the_batch_is_an_error_with_the_operator(misbehave, engine):
     run = misbehave("other_at_the_end")  # the last batch of each epoch has 4 images
     assert run.status == 1
-    made = "my_ops.py:other_at_the_end made shape [4, 3] of shape [4, 5]"
+    when_eager = "my_ops.py:other_at_the_end made shape [4, 3] of shape [4, 5]"
     foretold = f"{OWN} returned shape [4, 3] for a batch of 4, expected [-1, 5]"
-    assert (made if engine == "eager" else foretold) in run.err
+    assert (when_eager if engine == "eager" else foretold) in run.err
     assert "This happened in iteration 7 of epoch 1." in run.err
 
 
@@ -100,12 +100,12 @@ def test_a_shape_that_changes_with_the_batch_is_an_error_with_the_operator(misbe
 
 def test_an_operator_that_makes_nan_of_finite_numbers_is_named_with_its_inputs(misbehave):
     run = misbehave("nan_from_finite")
-    first, blame, got, made, *_ = run.err.splitlines()
+    first, blame, inputs, outputs, *_ = run.err.splitlines()
     assert run.status == 1
     assert first == "error: my_ops.py:nan_from_finite: the loss became NaN in iteration 2 of epoch 2."
     assert blame == f"Replaying the step, {OWN} is the first operator that turns finite inputs into NaN or inf:"
-    assert re.fullmatch(r"  in .*all finite", got)
-    assert re.fullmatch(r"  out .*not finite: 1 of 40 \(1 NaN\)", made)
+    assert re.fullmatch(r"  in .*all finite", inputs)
+    assert re.fullmatch(r"  out .*not finite: 1 of 40 \(1 NaN\)", outputs)
     assert "learning_rate" not in run.err
     (event,) = [m for m in run.metrics if m["event"] == "nonfinite"]
     assert (event["epoch"], event["iteration"]) == (1, 2)

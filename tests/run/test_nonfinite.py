@@ -96,8 +96,8 @@ def test_a_network_of_nan_is_right_about_no_image(enter, batches, tiny):
 
 def test_nan_that_does_not_come_again_is_reported_as_such(enter, batches, engine):
     where = "between iteration 0 and iteration 7 of epoch 1"
-    told = f"values were not finite {where}.\nReplaying the steps from the same weights gave finite values"
-    with pytest.raises(OperatorError, match=told):
+    message = f"values were not finite {where}.\nReplaying the steps from the same weights gave finite values"
+    with pytest.raises(OperatorError, match=message):
         take_steps(enter("sometimes_nan", engine), batches)
 
 
@@ -137,7 +137,7 @@ def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_found():
 
 
 @pytest.mark.parametrize(
-    ("array", "words"),
+    ("array", "text"),
     [
         (GOOD, "float32[3]  min 1, max 1, mean 1, all finite"),
         (BAD, "float32[3]  min 1, max 1, mean 1; not finite: 2 of 3 (1 NaN, 1 infinite)"),
@@ -149,5 +149,5 @@ def test_the_first_operator_that_makes_bad_numbers_of_good_ones_is_found():
     ],
     ids=lambda value: value.partition("  ")[0] if isinstance(value, str) else "",
 )
-def test_statistics_of_arrays(array, words):
-    assert statistics(array) == words
+def test_statistics_of_arrays(array, text):
+    assert statistics(array) == text

@@ -98,8 +98,8 @@ def test_the_next_layer_has_the_width_of_the_result_on_every_engine(train, name)
     note = f"Note: operators in the network of my_ops.py:{name} make {WIDTHS[name]} of 8 values."
     assert all(note in run.out for run in runs)
     losses = [run.column(f"my_ops.py:{name}", "iteration", "loss") for run in runs]
-    for found in losses[1:]:
-        assert found == pytest.approx(losses[0], rel=1e-4)
+    for other in losses[1:]:
+        assert other == pytest.approx(losses[0], rel=1e-4)
 
 
 def test_compare_predict_and_export_work_with_another_width(tmp_path, images, monkeypatch, capsys):

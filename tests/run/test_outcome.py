@@ -66,13 +66,13 @@ def test_a_comparison_says_which_operators_diverged():
 
 def test_equal_weights_with_every_seed_are_the_same_operator_and_equal_accuracies_are_not():
     first, same = outcome("a", FIVE, weights="w"), outcome("b", FIVE, weights="w")
-    found = differences([first, same, outcome("c", SLIGHTLY)])
-    assert found[0].identical
-    assert found[1].accuracy.p == pytest.approx(3 * P_SLIGHTLY)  # one claim beside two of speed
+    results = differences([first, same, outcome("c", SLIGHTLY)])
+    assert results[0].identical
+    assert results[1].accuracy.p == pytest.approx(3 * P_SLIGHTLY)  # one claim beside two of speed
     same.weights[3] = "other"
-    (found,) = differences([first, same])
-    assert not found.identical
-    assert (found.accuracy.p, found.accuracy.mean) == (1.0, 0.0)
+    (difference,) = differences([first, same])
+    assert not difference.identical
+    assert (difference.accuracy.p, difference.accuracy.mean) == (1.0, 0.0)
 
 
 IN_TURNS = [range(100), range(200), range(100), range(200)], [range(200), range(100), range(200), range(110)]
@@ -89,13 +89,13 @@ IN_TURNS = [range(100), range(200), range(100), range(200)], [range(200), range(
     ],
 )
 def test_accuracies_differ_if_seeds_do_not_explain_it(first, other, least, most):
-    (found,) = differences([outcome("a", first), outcome("b", other)])
+    (difference,) = differences([outcome("a", first), outcome("b", other)])
     missed = [len(one) - len(another) for one, another in zip(first, other, strict=True)]
-    assert found.accuracy.mean == pytest.approx(np.mean(missed) / 1000)
-    assert least <= found.accuracy.p <= most
+    assert difference.accuracy.mean == pytest.approx(np.mean(missed) / 1000)
+    assert least <= difference.accuracy.p <= most
     if len(first) > 1:
-        assert found.accuracy.low < found.accuracy.mean < found.accuracy.high
-        assert found.accuracy.p > 0.05 or found.accuracy.high < 0
+        assert difference.accuracy.low < difference.accuracy.mean < difference.accuracy.high
+        assert difference.accuracy.p > 0.05 or difference.accuracy.high < 0
 
 
 EVEN = [[1.0, 1.0, 1.0]] * 3
@@ -116,10 +116,10 @@ VARIED = [[1.1] * 9, [0.92] * 9, [1.02] * 9, [0.97] * 9]
 )
 def test_speeds_are_compared_by_paired_epochs(first, other, ratio, least, most):
     nothing_wrong = [[]] * len(first)
-    (found,) = differences([outcome("a", nothing_wrong, first), outcome("b", nothing_wrong, other)])
-    assert found.speed.mean == pytest.approx(ratio, abs=0.001)
-    assert found.speed.low < ratio < found.speed.high
-    assert least <= found.speed.p <= most
+    (difference,) = differences([outcome("a", nothing_wrong, first), outcome("b", nothing_wrong, other)])
+    assert difference.speed.mean == pytest.approx(ratio, abs=0.001)
+    assert difference.speed.low < ratio < difference.speed.high
+    assert least <= difference.speed.p <= most
 
 
 def test_p_values_are_adjusted_for_all_claims():
@@ -173,14 +173,14 @@ def lines(*outcomes):
 
 
 def test_the_table_of_results():
-    found = compare([outcome("relu", RIGHT, STEADY), outcome("my_ops.py:swish", WRONG, SLOW)])
+    comparison = compare([outcome("relu", RIGHT, STEADY), outcome("my_ops.py:swish", WRONG, SLOW)])
     wide = [
         "operator           test accuracy  seconds per epoch        ratio to relu",
         "relu             0.9800 ± 0.0000              1.000                 1.00",
         "my_ops.py:swish  0.9190 ± 0.0010              2.000  2.03 (1.93 to 2.14)",
     ]
-    assert results_table(found) == results_table(found, columns=len(wide[0])) == wide
-    assert results_table(found, columns=len(wide[0]) - 1)[:2] == ["relu", "  test accuracy  0.9800 ± 0.0000"]
+    assert results_table(comparison) == results_table(comparison, columns=len(wide[0])) == wide
+    assert results_table(comparison, columns=len(wide[0]) - 1)[:2] == ["relu", "  test accuracy  0.9800 ± 0.0000"]
     one_seed = results_table(compare([outcome("a", [range(10)], [[1.0]]), outcome("b", [range(10)], [[1.5]])]))
     assert one_seed[2] == "b                0.9900              1.500        1.50"  # no spread, no interval
 
@@ -226,8 +226,8 @@ def test_an_interval_excludes_no_difference_exactly_where_something_differs():
         shifts = random.normal(0, 0.05, 4)
         times = [[list(np.exp(shift + random.normal(0, 0.04, 3))) for _ in range(3)] for shift in shifts]
         outcomes = [outcome(name, [[], [], []], of) for name, of in zip("abcd", times, strict=True)]
-        for found in differences(outcomes):
-            assert (found.speed.p <= 0.05) == (not found.speed.low <= 1 <= found.speed.high)
+        for difference in differences(outcomes):
+            assert (difference.speed.p <= 0.05) == (not difference.speed.low <= 1 <= difference.speed.high)
 
 
 def test_the_costs_of_operators_are_a_table_in_microseconds():

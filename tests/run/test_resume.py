@@ -29,8 +29,8 @@ def test_an_interrupted_run_prints_how_to_resume_it_and_resumes_to_the_same_resu
     }
     status, out, err = resume()
     assert (status, err) == (0, "")
-    told = f"Resuming in epoch {1 + (piece - 1) // 8}/3." if piece > 8 else "There is no checkpoint yet, so the run st"
-    assert told in out
+    line = f"Resuming in epoch {1 + (piece - 1) // 8}/3." if piece > 8 else "There is no checkpoint yet, so the run st"
+    assert line in out
     assert (run.folder / "summary.txt").read_text() in out
     assert not (run.folder / CHECKPOINT).exists()
     assert_same_results(run.folder, whole())
@@ -93,19 +93,19 @@ def half_the_metrics(run):
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "messages"),
     [
         (no_checkpoint, ["There is no checkpoint yet, so the run starts from the beginning."]),
         (half_an_event_more, ["Resuming in epoch 3/3."]),
         (half_the_metrics, ["Resuming in epoch 3/3."]),
     ],
 )
-def test_a_damaged_run_resumes_to_the_same_results(interrupted, resume, whole, damage, told):
+def test_a_damaged_run_resumes_to_the_same_results(interrupted, resume, whole, damage, messages):
     run = interrupted(18)
     damage(run.folder)
     status, out, _ = resume()
     assert status == 0
-    assert all(words in out for words in told)
+    assert all(message in out for message in messages)
     assert_same_results(run.folder, whole())
 
 
@@ -143,15 +143,15 @@ def test_more_epochs_give_the_results_of_a_run_that_was_started_with_them(interr
 @pytest.mark.parametrize("missing", ["config.yaml", "metrics.jsonl"])
 def test_a_folder_without_a_run_is_refused(interrupted, resume, missing):
     (interrupted().folder / missing).unlink()
-    told = f"error: run holds no run that can be resumed: it has no {missing}. Start a new run\n"
-    assert resume() == (1, "", told)
+    message = f"error: run holds no run that can be resumed: it has no {missing}. Start a new run\n"
+    assert resume() == (1, "", message)
 
 
 def test_a_folder_that_is_not_there_is_named(resume, tmp_path):
     (tmp_path / "file").touch()
     for name in ("nowhere", "file"):
-        told = f"error: no such folder: {name}; name the folder of a run, such as those in runs/\n"
-        assert resume(folder=name) == (1, "", told)
+        message = f"error: no such folder: {name}; name the folder of a run, such as those in runs/\n"
+        assert resume(folder=name) == (1, "", message)
     for seconds, name in enumerate(("b-1", "a-2")):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "config.yaml").touch()

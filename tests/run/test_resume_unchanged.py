@@ -23,12 +23,12 @@ REFUSED = {
 def test_settings_that_change_results_are_refused_and_others_are_not(interrupted, resume, whole):
     run = interrupted()
     before = sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
-    for word, told in REFUSED.items():
+    for word, message in REFUSED.items():
         assert resume(word) == (
             2,
             "",
             "error: a run is resumed with its own settings, but "
-            f"{told.format(here=run.folder.parent)}. Only check, data.folder, data.sources may change, "
+            f"{message.format(here=run.folder.parent)}. Only check, data.folder, data.sources may change, "
             "and train.epochs may grow; for others, start a new run\n",
         )
         assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
@@ -81,9 +81,9 @@ def swish(x):
 def test_a_changed_operator_is_refused_by_name(interrupted, resume, tmp_path, whole, name, old, new):
     file = tmp_path / "my_ops.py"
     file.write_text(MINE)
-    mine = f"model.activation=my_ops.py:{name}"
-    expected = whole(mine)
-    interrupted(11, mine)
+    setting = f"model.activation=my_ops.py:{name}"
+    expected = whole(setting)
+    interrupted(11, setting)
     file.write_text(MINE.replace(old, new))
     os.utime(file, ns=(1, 1))
     assert resume("--custom-op", "my_ops.py") == (
@@ -137,9 +137,9 @@ def test_an_undamaged_checkpoint_that_does_not_fit_its_run_is_refused(interrupte
     last = interrupted().folder / CHECKPOINT
     whole = last.read_bytes()
     for field, wrong in [(field, wrong) for field, values in WRONG.items() for wrong in values]:
-        found = read_checkpoint(last)
-        setattr(found, field, wrong)
-        write_checkpoint(last, found)
+        checkpoint = read_checkpoint(last)
+        setattr(checkpoint, field, wrong)
+        write_checkpoint(last, checkpoint)
         status, _, err = resume()
         assert status in (1, 2), field
         assert err.startswith("error: ")

@@ -66,9 +66,9 @@ def test_of_two_runs_that_begin_at_once_in_one_folder_one_is_refused(monkeypatch
 
 def test_a_run_that_begins_just_after_the_folder_was_found_empty_keeps_its_configuration(monkeypatch):
     def listed(path, names=os.listdir):
-        found = names(path)
+        entries = names(path)
         (Path(path) / "config.yaml").write_text("seed: 1")
-        return found
+        return entries
 
     monkeypatch.setattr(os, "listdir", listed)
     with pytest.raises(AppError, match="run is not empty"):
@@ -111,11 +111,11 @@ def test_weights_are_in_a_file_named_after_their_operator(operator, file):
         folder.save_weights(operator, weights)
     (written,) = Path("run").glob("weights-*")
     assert written.name == file
-    with safe_open(written, "numpy") as kept:
-        assert kept.metadata() == {"operator": operator}
-        assert set(kept.keys()) == set(weights)
+    with safe_open(written, "numpy") as tensors:
+        assert tensors.metadata() == {"operator": operator}
+        assert set(tensors.keys()) == set(weights)
         for name, array in weights.items():
-            np.testing.assert_array_equal(kept.get_tensor(name), array)
+            np.testing.assert_array_equal(tensors.get_tensor(name), array)
 
 
 def test_operators_whose_files_would_have_one_name_have_two():
@@ -161,10 +161,10 @@ def test_what_a_killed_process_was_writing_is_removed_when_its_run_is_resumed():
 def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
     Path("run").mkdir()
     folder = RunFolder(Path("run"), open("/dev/full", "w"))  # noqa: SIM115 - the folder closes it
-    told = r"^run/metrics.jsonl cannot be written: No space left on device$"
-    with pytest.raises(AppError, match=told):
+    message = r"^run/metrics.jsonl cannot be written: No space left on device$"
+    with pytest.raises(AppError, match=message):
         folder.record({"event": "x"})
-    with pytest.raises(AppError, match=told):  # by what is still in the buffer
+    with pytest.raises(AppError, match=message):  # by what is still in the buffer
         folder.__exit__(None, None, None)
 
 

@@ -19,10 +19,10 @@ from app.run.statistics import LEVEL, holm, paired_t, paired_t_of_medians
 def test_intervals_and_p_values_are_those_of_students_t(count, level):
     differences = np.random.default_rng(count).normal(0.3, 1.0, count)
     mean, error = differences.mean(), differences.std(ddof=1) / math.sqrt(count)
-    found = paired_t(differences, level=level)
-    assert found.p == pytest.approx(beyond(mean / error, count - 1), abs=1e-13)
-    assert (found.low + found.high) / 2 == pytest.approx(mean)
-    assert beyond((found.high - mean) / error, count - 1) == pytest.approx(level, rel=1e-9)
+    result = paired_t(differences, level=level)
+    assert result.p == pytest.approx(beyond(mean / error, count - 1), abs=1e-13)
+    assert (result.low + result.high) / 2 == pytest.approx(mean)
+    assert beyond((result.high - mean) / error, count - 1) == pytest.approx(level, rel=1e-9)
 
 
 def beyond(t, freedom):

@@ -206,13 +206,13 @@ def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path):
     data = {"origin": bad, "verified": True, "sample": False, "training": 1, "test": 1, "shape": [1, 1]}
     start = {"event": "start", "at": bad, "machine": {bad: bad}, "data": data, "engines": {name: bad}}
     claim = {"mean": 0.1, "p": 0.5, "low": None, "high": None}
-    found = {"operators": [name, bad], "first": name, "seeds": [0]}
-    found["results"] = {other: {"test_accuracies": [0.5]} for other in (name, bad)}
-    found["differences"] = [{"operator": bad, "identical": False, "accuracy": claim, "speed": claim}]
+    comparison = {"operators": [name, bad], "first": name, "seeds": [0]}
+    comparison["results"] = {other: {"test_accuracies": [0.5]} for other in (name, bad)}
+    comparison["differences"] = [{"operator": bad, "identical": False, "accuracy": claim, "speed": claim}]
     for file, text in {
         "config.yaml": dump_config(Config(baseline=name, output="run")),
         "metrics.jsonl": f"{json.dumps(start)}\n{json.dumps(event)}\n",
-        "comparison.json": json.dumps(found),
+        "comparison.json": json.dumps(comparison),
         "operators.json": json.dumps([{"operator": name, "sources": {bad: bad}}]),
     }.items():
         (tmp_path / file).write_text(text)

@@ -61,8 +61,8 @@ def test_a_python_without_the_packages_names_the_one_that_has_them():
     words = [sys.executable, "-I", "-S", str(ROOT / "train.py")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    told = r"error: .* has no package \w+: run `make train`, or \.venv/bin/python after `make`\n"
-    assert re.fullmatch(told, done.stderr)
+    message = r"error: .* has no package \w+: run `make train`, or \.venv/bin/python after `make`\n"
+    assert re.fullmatch(message, done.stderr)
 
 
 def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_them(train, images):
@@ -74,7 +74,7 @@ def test_metrics_are_the_documented_ones_and_the_resolved_configuration_repeats_
         of_event.setdefault(m["event"], []).append(m)
     costs = of_event.pop("cost")
     assert first.metrics[0].keys() == {"event", "at", "machine", "data", "engines", "sources"}
-    assert {event: (list(found[0]), len(found)) for event, found in of_event.items() if event != "checked"} == {
+    assert {event: (list(events[0]), len(events)) for event, events in of_event.items() if event != "checked"} == {
         "end": (["event", "weights"], 1),
         "iteration": (["event", "operator", "epoch", "iteration", "loss", "accuracy"], 12),
         "epoch": (["event", "operator", "epoch", "seconds", "test_accuracy", "test_loss"], 4),
@@ -135,7 +135,7 @@ def test_settings_that_contradict_each_other_or_the_data_are_errors(train, setti
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "told"),
+    ("word", "status", "message"),
     [
         ("nonsense", 2, "expected key=value, such as train.epochs=3"),
         ("tran.epochs=3", 2, "did you mean 'train'?"),
@@ -147,10 +147,10 @@ def test_settings_that_contradict_each_other_or_the_data_are_errors(train, setti
         ("seed=0", 1, "there is no data folder '/no/such/folder'"),
     ],
 )
-def test_an_error_is_one_line_and_found_before_data_is_read(train, word, status, told):
+def test_an_error_is_one_line_and_found_before_data_is_read(train, word, status, message):
     run = train("data.source=/no/such/folder", word)
     assert (run.status, run.out) == (status, "")
-    assert re.fullmatch(rf"error: .*{re.escape(told)}.*\n", run.err)
+    assert re.fullmatch(rf"error: .*{re.escape(message)}.*\n", run.err)
     assert not run.folder.exists()
 
 
@@ -166,8 +166,8 @@ def test_a_run_begins_in_an_empty_folder_and_is_not_written_over(train, tmp_path
     first = train()
     before, again = first.metrics, train("seed=1")
     assert (first.status, again.status) == (0, 1)
-    told = "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
-    assert again.err == told
+    message = "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
+    assert again.err == message
     assert again.metrics == before
 
 

@@ -24,7 +24,7 @@ def _kept(tmp_path_factory):
 
 
 @pytest.fixture
-def kept(train, tmp_path, capsys, _kept):
+def folder(train, tmp_path, capsys, _kept):
     """A copy of the folder of a run with a report."""
     if not _kept.exists():
         run = train("report=true", "train.epochs=1")
@@ -56,26 +56,26 @@ def test_equal_runs_write_equal_bytes_except_for_times(train, tmp_path, monkeypa
 # --- Damage ---
 
 
-def test_metrics_that_are_cut_at_any_place_are_noticed(kept, capsys):
-    metrics = kept / "metrics.jsonl"
+def test_metrics_that_are_cut_at_any_place_are_noticed(folder, capsys):
+    metrics = folder / "metrics.jsonl"
     whole = metrics.read_bytes()
-    assert main(["report", str(kept)]) == 0
+    assert main(["report", str(folder)]) == 0
     assert capsys.readouterr().err == ""
     for size in (len(whole) - 1, whole.index(b"\n") + 1, 3 * len(whole) // 4):
         metrics.write_bytes(whole[:size])
-        assert main(["report", str(kept)]) == 0
+        assert main(["report", str(folder)]) == 0
         assert capsys.readouterr().err == (
-            f"note: {kept}: its metrics.jsonl has no last line, as the run has not ended or the file was cut off, so "
+            f"note: {folder}: its metrics.jsonl has no last line, as the run has not ended or the file was cut off, so "
             "figures may be missing\n"
         )
-        assert not read_run(kept).ended
+        assert not read_run(folder).ended
 
 
-def test_writing_a_report_leaves_the_random_numbers_of_the_user_alone(kept):
+def test_writing_a_report_leaves_the_random_numbers_of_the_user_alone(folder):
     app.seed(5)
     expected = app.rand([3]).numpy()
     app.seed(5)
-    assert main(["report", str(kept)]) == 0
+    assert main(["report", str(folder)]) == 0
     np.testing.assert_array_equal(app.rand([3]).numpy(), expected)
 
 
