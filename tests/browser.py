@@ -73,14 +73,14 @@ def _page(browser: Browser, **options: Any) -> Page:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """One browser for all tests of a worker; `xdist_group("browser")` brings them to the same one."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, NAMES)), None)
+    if executable is None:
         pytest.skip(f"no Chromium: none of {', '.join(NAMES)} is installed")
     from playwright.sync_api import sync_playwright  # imported late: few tests need it
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
         )  # which root needs
         yield browser
         browser.close()

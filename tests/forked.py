@@ -45,7 +45,7 @@ class Command:
         }  # fmt: skip
         self.words, self.returncode = order["words"], None
         self.stdout, self.stderr = None, None
-        given: list[int] = []
+        handles: list[int] = []
         opened: list[int] = []
         for name in ("stdin", "stdout", "stderr"):
             end = ends.pop(name, None if name == "stdin" else PIPE)
@@ -54,14 +54,14 @@ class Command:
                 setattr(self, name, os.fdopen(ours, encoding="utf-8"))
                 opened.append(end)
             elif end == STDOUT:
-                end = given[1]
+                end = handles[1]
             elif end is None:
                 end = os.open(os.devnull, os.O_RDWR)
                 opened.append(end)
-            given.append(end if isinstance(end, int) else end.fileno())
+            handles.append(end if isinstance(end, int) else end.fileno())
         assert not ends, f"a command has no {list(ends)}"
         self._keeper, theirs = socket.socketpair()
-        socket.send_fds(_server(), [b"!"], [*given, theirs.fileno()])
+        socket.send_fds(_server(), [b"!"], [*handles, theirs.fileno()])
         theirs.close()
         for end in opened:
             os.close(end)
@@ -175,14 +175,14 @@ def _serve(orders: socket.socket) -> None:
             if not ends:
                 os._exit(0)
             *streams, asker = ends
-            told = socket.socket(fileno=asker)
-            with told.makefile() as lines:
+            connection = socket.socket(fileno=asker)
+            with connection.makefile() as lines:
                 order = json.loads(lines.readline())
             number = os.fork()
             if number == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for ours in (orders, told, *askers.values()):
+                for ours in (orders, connection, *askers.values()):
                     ours.close()
                 os.close(woken)
                 os.close(wakes)
@@ -190,16 +190,16 @@ def _serve(orders: socket.socket) -> None:
                 return
             for end in streams:
                 os.close(end)
-            told.sendall(NUMBER.pack(number))
-            askers[number] = told
+            connection.sendall(NUMBER.pack(number))
+            askers[number] = connection
 
 
 def _tell_of_the_ended(askers: dict[int, socket.socket]) -> None:
     """Send the status of each process that has ended to who asked for it."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            with askers.pop(ended[0]) as told, contextlib.suppress(OSError):  # who asked may be gone
-                told.sendall(NUMBER.pack(os.waitstatus_to_exitcode(ended[1])))
+            with askers.pop(ended[0]) as connection, contextlib.suppress(OSError):  # who asked may be gone
+                connection.sendall(NUMBER.pack(os.waitstatus_to_exitcode(ended[1])))
 
 
 def _prepare() -> None:

@@ -61,12 +61,12 @@ def run(ranks: int, *words: str, folder: Path, launcher: Sequence[str] = (), tim
 def wait(process: subprocess.Popen[str], begun: float | None = None, timeout: float = 100) -> Ended:
     """Wait for the end of what was started."""
     begun = time.monotonic() if begun is None else begun
-    there = _of_launch(process.pid)
+    processes = _of_launch(process.pid)
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
         process.kill()
-    while any(map(_runs, there)):
+    while any(map(_runs, processes)):
         time.sleep(0.01)  # the launcher waits for those that watch over the ranks alone
     return Ended(process.returncode, out, err, time.monotonic() - begun)
 
@@ -82,12 +82,12 @@ def _runs(process: int) -> bool:
 def _of_launch(launcher: int) -> list[int]:
     """The processes that a launcher has started, and that are still there."""
     mark = f"{_LAUNCH}={launcher}".encode()
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has ended, or is somebody else's
             if entry.name.isdecimal() and mark in entry.joinpath("environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                processes.append(int(entry.name))
+    return processes
 
 
 def process_of(rank: int, launch: subprocess.Popen[str]) -> int:

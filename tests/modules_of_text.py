@@ -14,13 +14,13 @@ import numpy as np
 _numbers = count()
 
 
-def module_of_text(text: str, **known: Any) -> Any:
-    """A module made of text; `known` are names that it has besides."""
+def module_of_text(text: str, **namespace: Any) -> Any:
+    """A module made of text; `namespace` has the names that it has besides."""
     names = (f"module_of_text_{number}" for number in _numbers)
     module = ModuleType(next(name for name in names if f"{name}.py" not in linecache.cache))
     file = f"{module.__name__}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    vars(module).update(known)
+    vars(module).update(namespace)
     exec(compile(text, file, "exec", dont_inherit=True), vars(module))
     return module
 
@@ -30,10 +30,10 @@ def one_sided(function: Callable[..., float], at: Sequence[float], place: int, s
     ahead = list(at)
     ahead[place] += step
     try:
-        found = (function(*ahead) - function(*at)) / (ahead[place] - at[place])
+        value = (function(*ahead) - function(*at)) / (ahead[place] - at[place])
     except (ArithmeticError, ValueError):
         return None
-    return float(found) if math.isfinite(found) else None
+    return float(value) if math.isfinite(value) else None
 
 
 def slope(function: Callable[..., float], at: Sequence[float], place: int) -> float | None:
@@ -42,13 +42,13 @@ def slope(function: Callable[..., float], at: Sequence[float], place: int) -> fl
         steps = (1e-2, 2e-2) if isinstance(function(*at), np.float32) else (1e-6, 1e-7)
     except (ArithmeticError, ValueError):
         return None
-    found = []
+    slopes = []
     for step in steps:
         both = [one_sided(function, at, place, sign * step) for sign in (1, -1)]
         if None in both:
             return None
-        found.append(sum(both) / 2)
+        slopes.append(sum(both) / 2)
         if not math.isclose(*both, rel_tol=1e-3, abs_tol=1e-3):
             return None
-    near = math.isclose(*found, rel_tol=1e-4, abs_tol=1e-5)
-    return found[0] if near and abs(found[0]) < 1e6 else None
+    near = math.isclose(*slopes, rel_tol=1e-4, abs_tol=1e-5)
+    return slopes[0] if near and abs(slopes[0]) < 1e6 else None

@@ -18,12 +18,12 @@ def pythons() -> dict[str, str]:
     names = [f"python{major}.{minor}" for major, minor in VERSIONS]
     places = [Path(folder, name) for folder in os.get_exec_path() for name in names]
     places += sorted(Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin/python"))
-    found = {_version(sys.version_info): sys.executable}
+    interpreters = {_version(sys.version_info): sys.executable}
     for place in places:
         version = _asked(place)
         if version:
-            found.setdefault(version, str(place))
-    return dict(sorted(found.items(), key=lambda item: int(item[0].partition(".")[2])))
+            interpreters.setdefault(version, str(place))
+    return dict(sorted(interpreters.items(), key=lambda item: int(item[0].partition(".")[2])))
 
 
 def _asked(place: Path) -> str:

@@ -173,12 +173,12 @@ class Stuck:
 
     def left(self) -> list[int]:
         """The processes of the command that run: those in its folder."""
-        found = []
+        processes = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):  # it has ended, or is somebody else's
                 if entry.name.isdecimal() and os.readlink(entry / "cwd") == self._folder:
-                    found.append(int(entry.name))
-        return found
+                    processes.append(int(entry.name))
+        return processes
 
     def kill(self) -> None:
         """Kill what is left."""

@@ -63,8 +63,8 @@ def test_every_command_has_help_and_an_example_that_can_be_parsed(name: str, cap
 def test_usage_errors_the_version_and_train(
     words: list[str], status: int, beginning: str, capsys: pytest.CaptureFixture[str]
 ):
-    found, printed = ended(capsys, *words)
-    assert found == status
+    actual, printed = ended(capsys, *words)
+    assert actual == status
     assert printed.startswith(beginning)
 
 
@@ -83,8 +83,8 @@ def test_usage_errors_the_version_and_train(
 def test_a_mistake_on_the_command_line_is_answered_with_what_may_be_meant(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ):
-    found, printed = ended(capsys, *words)
-    assert found == 2
+    status, printed = ended(capsys, *words)
+    assert status == 2
     assert hint in printed
 
 
@@ -215,8 +215,8 @@ def test_a_full_standard_output_is_an_error(words: list[str]):
     with open("/dev/full", "w") as full:
         done = forked.run(words, stdout=full)
         both = subprocess.run([sys.executable, *words], cwd=ROOT, stdout=full, stderr=full, check=False)
-    told = "error: standard output cannot be written: [Errno 28] No space left on device\n"
-    assert (done.returncode, done.stderr, both.returncode) == (1, told, 1)
+    message = "error: standard output cannot be written: [Errno 28] No space left on device\n"
+    assert (done.returncode, done.stderr, both.returncode) == (1, message, 1)
 
 
 @pytest.mark.parametrize("words", [["train.py"], ["-m", "app", "report", "runs/a"]])

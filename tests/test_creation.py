@@ -53,8 +53,8 @@ def in_program(make: Callable[[], Any], seed: int | None = None) -> tuple[Any, n
     program = static.Program()
     program.random_seed = seed
     with static_mode(), static.program_guard(program, static.Program()):
-        made = make()
-    return made, static.Executor().run(program, fetch_list=[made])[0]
+        variable = make()
+    return variable, static.Executor().run(program, fetch_list=[variable])[0]
 
 
 @pytest.mark.parametrize(("make", "expected"), MAKERS)
@@ -111,8 +111,8 @@ def test_the_state_of_random_numbers_can_be_restored():
 def test_a_program_without_a_seed_draws_anew_at_every_run():
     program = static.Program()
     with static_mode(), static.program_guard(program, static.Program()):
-        made = app.randn([4])
-    first, second = (static.Executor().run(program, fetch_list=[made])[0] for _ in range(2))
+        variable = app.randn([4])
+    first, second = (static.Executor().run(program, fetch_list=[variable])[0] for _ in range(2))
     assert not np.array_equal(first, second)
 
 

@@ -36,8 +36,8 @@ esac
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    pipe, environment = subprocess.PIPE, kept | {"PYTHON": "./my python"}
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    pipe, environment = subprocess.PIPE, inherited | {"PYTHON": "./my python"}
     return subprocess.Popen(["make", *arguments], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
@@ -163,13 +163,13 @@ def test_a_half_made_environment_is_replaced_and_one_of_the_user_is_not(checkout
 
 
 def test_clean_removes_only_caches(checkout: Path):
-    kept = {"runs/a/__pycache__", "data", ".venv/lib/__pycache__", "build", "dist"}
-    for name in (*kept, "app/ops/__pycache__", ".mypy_cache", ".cache/compiled", "site"):
+    expected = {"runs/a/__pycache__", "data", ".venv/lib/__pycache__", "build", "dist"}
+    for name in (*expected, "app/ops/__pycache__", ".mypy_cache", ".cache/compiled", "site"):
         (checkout / name).mkdir(parents=True)
-    said = make(checkout, "clean")
-    assert "Removing .cache" in said
+    output = make(checkout, "clean")
+    assert "Removing .cache" in output
     left = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_dir()}
-    assert left == kept | {"runs", "runs/a", ".venv", ".venv/lib", "app", "app/ops"}
+    assert left == expected | {"runs", "runs/a", ".venv", ".venv/lib", "app", "app/ops"}
 
 
 def test_only_tests_install_development_tools(checkout: Path):

@@ -88,14 +88,14 @@ def test_every_cell_has_its_display(executed: Any):
 
 
 def test_there_are_no_warnings(executed: Any):
-    found = [output for cell in executed.cells for output in cell.get("outputs", [])]
-    assert [output.text for output in found if output.output_type == "stream" and output.name == "stderr"] == []
-    assert "object at 0x" not in str(found)
+    all_outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    assert [output.text for output in all_outputs if output.output_type == "stream" and output.name == "stderr"] == []
+    assert "object at 0x" not in str(all_outputs)
 
 
 def test_the_file_has_small_outputs_of_the_same_cells(executed: Any):
-    kept = read()
+    notebook = read()
     assert NOTEBOOK.stat().st_size < 200_000
-    for cell, again in zip(kept.cells, executed.cells, strict=True):
+    for cell, again in zip(notebook.cells, executed.cells, strict=True):
         assert len(cell.get("outputs", [])) == len(again.get("outputs", [])), cell.source
         assert str(ROOT) not in str(cell.get("outputs"))

@@ -22,24 +22,24 @@ from app.ops.public import PUBLIC
 INTERNAL = sorted(name for name, definition in REGISTRY.items() if definition.public is None)
 
 
-def modules_in(path: str, found: ModuleType) -> Iterator[tuple[str, ModuleType]]:
+def modules_in(path: str, module: ModuleType) -> Iterator[tuple[str, ModuleType]]:
     """A module and the public ones inside it, as users reach them."""
-    yield path, found
-    for name in found.__all__:
-        if isinstance(inner := getattr(found, name), ModuleType):
+    yield path, module
+    for name in module.__all__:
+        if isinstance(inner := getattr(module, name), ModuleType):
             yield from modules_in(f"{path}.{name}", inner)
 
 
-MODULES = [pytest.param(found, id=path) for path, found in modules_in("app", app)]  # docs/reference.md lists them
+MODULES = [pytest.param(module, id=path) for path, module in modules_in("app", app)]  # docs/reference.md lists them
 
 
-@pytest.mark.parametrize("found", MODULES)
-def test_dir_of_a_public_module_lists_its_documented_names(found: ModuleType):
-    assert dir(found) == sorted([*found.__all__, *(["__version__"] if found is app else [])])
-    assert len(set(found.__all__)) == len(found.__all__)
-    for name in found.__all__:
+@pytest.mark.parametrize("module", MODULES)
+def test_dir_of_a_public_module_lists_its_documented_names(module: ModuleType):
+    assert dir(module) == sorted([*module.__all__, *(["__version__"] if module is app else [])])
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
         assert not name.startswith("_")
-        value = getattr(found, name)
+        value = getattr(module, name)
         assert isinstance(value, str) or value.__doc__, name
         assert getattr(value, "__module__", "app").startswith("app"), name  # nothing of typing, of NumPy …
 
@@ -101,9 +101,9 @@ def unread(function: Callable[..., Any]) -> list[str]:
     return [name for name in inspect.signature(function).parameters if name not in {*names, "self", "cls"}]
 
 
-@pytest.mark.parametrize("found", MODULES)
-def test_every_parameter_has_an_effect(found: ModuleType):
-    public = [getattr(found, name) for name in found.__all__]
+@pytest.mark.parametrize("module", MODULES)
+def test_every_parameter_has_an_effect(module: ModuleType):
+    public = [getattr(module, name) for name in module.__all__]
     functions = {inspect.unwrap(f) for value in public if callable(value) for f in functions_of(value) if callable(f)}
     written = [f for f in functions if inspect.isfunction(f) and not f.__code__.co_filename.startswith("<")]
     assert [(f.__qualname__, name) for f in written for name in unread(f)] == []

@@ -26,8 +26,8 @@ for file in sys.argv[2:]:
 @pytest.mark.parametrize("chosen", ["oldest and newest", pytest.param("all", marks=pytest.mark.soak)])
 def test_the_sources_are_python(chosen: str):
     files = [str(file) for file in [*ROOT.glob("app/**/*.py"), ROOT / "train.py", *ROOT.glob("examples/**/*.py")]]
-    found = list(pythons().values())
-    for python in found if chosen == "all" else {found[0], found[-1]}:
-        how = "compiled" if chosen == "all" or python == found[-1] else "parsed"
+    interpreters = list(pythons().values())
+    for python in interpreters if chosen == "all" else {interpreters[0], interpreters[-1]}:
+        how = "compiled" if chosen == "all" or python == interpreters[-1] else "parsed"
         done = subprocess.run([python, "-c", READ, how, *files], capture_output=True, encoding="utf-8", check=False)
         assert (done.returncode, done.stderr) == (0, ""), python

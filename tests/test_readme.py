@@ -86,8 +86,8 @@ def test_a_command_is_run_here_or_by_ci(command: str, fails: bool, shown: str, c
 
 def test_the_table_of_packages_is_complete():
     rooms = set(re.findall(r"`(app/\w+/)`", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
-    there = {f"app/{path.name}/" for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()}
-    assert rooms == there
+    packages = {f"app/{path.name}/" for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()}
+    assert rooms == packages
 
 
 def test_the_table_of_dependencies_is_complete():

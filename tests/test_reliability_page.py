@@ -35,6 +35,6 @@ def test_every_promise_is_held_by_a_test():
 def test_the_figures_are_those_of_the_last_soak():
     figures = read_figures()
     page = shown_figures()
-    for name, words in page:
-        assert words == shown(figures[name]), f"{name}: run python tests/soak/reliability_page.py"
+    for name, text in page:
+        assert text == shown(figures[name]), f"{name}: run python tests/soak/reliability_page.py"
     assert {name for name, _ in page} == set(figures) != set()

@@ -73,25 +73,25 @@ def file_of(name: str) -> str | None:
 @cache
 def files() -> dict[str, dict[str, bool]]:
     """For each file, as a module, those that it imports, each with whether it does so for the type checker alone."""
-    found: dict[str, dict[str, bool]] = {}
+    result: dict[str, dict[str, bool]] = {}
     for file in sorted(APP.rglob("*.py")):
         module = file_of(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
         if module is None:
             continue
         used, named = ({file_of(name) for name in names} for names in imported(file))
-        found[module] = {other: other not in used for other in used | named if other not in (None, module)}
-    return found
+        result[module] = {other: other not in used for other in used | named if other not in (None, module)}
+    return result
 
 
 @cache
 def imports() -> dict[str, dict[str, str]]:
     """For each room, or module beside the rooms, those that it imports, each with a file that does."""
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for file, others in files().items():
-        room = found.setdefault(file.split(".")[1], {})
+        room = result.setdefault(file.split(".")[1], {})
         for other in {other.split(".")[1] for other in others} - {file.split(".")[1]}:
             room.setdefault(other, file)
-    return found
+    return result
 
 
 def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
@@ -112,8 +112,8 @@ def circle_of_files(exceptions: Collection[str]) -> list[str]:
 
 
 def test_packages_are_not_imported_in_a_circle():
-    found = [f"{imports()[room][other]} imports {other}" for other, room in pairwise(circle(imports()))]
-    assert found == []
+    messages = [f"{imports()[room][other]} imports {other}" for other, room in pairwise(circle(imports()))]
+    assert messages == []
 
 
 def test_imports_follow_the_order_of_the_table():
@@ -130,8 +130,8 @@ def test_imports_follow_the_order_of_the_table():
 
 
 def test_files_are_not_imported_in_a_circle():
-    found = [f"{importer} imports {file}" for file, importer in pairwise(circle_of_files(NAMED_FROM_BELOW))]
-    assert found == []
+    messages = [f"{importer} imports {file}" for file, importer in pairwise(circle_of_files(NAMED_FROM_BELOW))]
+    assert messages == []
 
 
 @pytest.mark.parametrize("file", NAMED_FROM_BELOW)

@@ -53,9 +53,9 @@ def test_loaded_values_are_those_saved(tmp_path: Path, value: Any):
 def test_arrays_in_the_other_byte_order_come_back_with_their_numbers(tmp_path: Path, dtype: str):
     numbers = np.array([0, 1, 258]).astype(dtype)
     app.save({"w": numbers, "t": Tensor(numbers)}, tmp_path / "w")
-    found = app.load(tmp_path / "w")
-    assert found["w"].dtype == numbers.dtype.newbyteorder("=")
-    assert found["w"].tolist() == found["t"].tolist() == numbers.tolist()
+    loaded = app.load(tmp_path / "w")
+    assert loaded["w"].dtype == numbers.dtype.newbyteorder("=")
+    assert loaded["w"].tolist() == loaded["t"].tolist() == numbers.tolist()
 
 
 def test_open_files_are_read_and_arrays_replace_tensors():
@@ -68,7 +68,7 @@ def test_open_files_are_read_and_arrays_replace_tensors():
 
 
 def test_a_network_and_its_optimiser_resume(tmp_path: Path):
-    def made() -> tuple[nn.Layer, optimizer.Optimizer]:
+    def new_network() -> tuple[nn.Layer, optimizer.Optimizer]:
         with app.graph.names.guard():
             net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1D(4), nn.ReLU(), nn.Linear(4, 1))
         rate = optimizer.lr.StepDecay(0.1, 1)
@@ -81,11 +81,11 @@ def test_a_network_and_its_optimiser_resume(tmp_path: Path):
             stepper.clear_grad()
             stepper._learning_rate.step()
 
-    net, stepper = made()
+    net, stepper = new_network()
     train(net, stepper)
     app.save(net.state_dict(), tmp_path / "net.pdparams")
     app.save(stepper.state_dict(), tmp_path / "net.pdopt")
-    other, resumed = made()
+    other, resumed = new_network()
     other.set_state_dict(app.load(tmp_path / "net.pdparams"))
     resumed.set_state_dict(app.load(tmp_path / "net.pdopt"))
     assert resumed.get_lr() == stepper.get_lr()
@@ -109,7 +109,7 @@ def test_files_of_arrays_alone_are_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ({"net": nn.Linear(1, 1)}, r"the value\['net'\] is of type Linear, which cannot be saved; save its state_dict"),
         ([1, object()], r"the value\[1\] is of type object, which cannot be saved\. A file can hold Tensors"),
@@ -119,10 +119,10 @@ def test_files_of_arrays_alone_are_read(tmp_path: Path):
         (np.ma.array([1, 2], mask=[0, 1]), "a masked array cannot be saved, as a file has no mask: fill it first"),
     ],
 )
-def test_a_value_that_cannot_be_saved_is_an_error_and_the_old_file_stays(tmp_path: Path, value: Any, told: str):
+def test_a_value_that_cannot_be_saved_is_an_error_and_the_old_file_stays(tmp_path: Path, value: Any, message: str):
     app.save([1], tmp_path / "file")
     for name in ("file", "new"):
-        with pytest.raises(AppError, match=told):
+        with pytest.raises(AppError, match=message):
             app.save(value, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert app.load(tmp_path / "file") == [1]
@@ -133,7 +133,7 @@ app.save(KEPT, WHOLE)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         *[(WHOLE.getvalue()[:cut], "it is damaged or of another kind") for cut in (0, 4, 20, -1)],
         (
@@ -147,9 +147,9 @@ app.save(KEPT, WHOLE)
         ),
     ],
 )
-def test_a_truncated_file_or_one_of_another_kind_is_an_error(tmp_path: Path, content: bytes, told: str):
+def test_a_truncated_file_or_one_of_another_kind_is_an_error(tmp_path: Path, content: bytes, message: str):
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         app.load(tmp_path / "file")
 
 

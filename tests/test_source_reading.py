@@ -92,15 +92,17 @@ def test_functions_of_every_kind_are_read(written: Callable[[str], Any]):
 
 
 def test_functions_without_a_file_run_unread_and_those_in_linecache_are_read():
-    made: dict[str, Any] = {}
-    exec("def f(x):\n    return x * 2\n", made)
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x * 2\n", names)
     with pytest.raises(NoSourceError, match=r"the source of f cannot be read \(<string>\); define it in a file"):
-        definition_of(made["f"])
-    assert traced(made["f"])(app.to_tensor([1.0])).item() == app.custom_op(made["f"])(app.to_tensor([1.0])).item() == 2
+        definition_of(names["f"])
+    assert (
+        traced(names["f"])(app.to_tensor([1.0])).item() == app.custom_op(names["f"])(app.to_tensor([1.0])).item() == 2
+    )
     cell = "from __future__ import annotations\ndef f(x: int):\n    return x * 3\n"
     linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(keepends=True), "<cell 1>")
-    exec(compile(cell, "<cell 1>", "exec"), made)
-    assert text_of(made["f"]) == "return x * 3"
+    exec(compile(cell, "<cell 1>", "exec"), names)
+    assert text_of(names["f"]) == "return x * 3"
     example = ">>> def f(x):\n...     return x * 5\n>>> text_of(f)\n'return x * 5'\n"
     test = doctest.DocTestParser().get_doctest(example, {"text_of": text_of}, "example", None, 0)
     assert doctest.DocTestRunner().run(test).failed == 0
@@ -162,9 +164,9 @@ def test_errors_in_a_copy_of_a_converted_function_name_the_file_of_the_copy(writ
 def test_a_deep_expression_is_the_same_error_for_every_reader(written: Callable[[str], Any]):
     deep = " + ".join(["x * x"] * 900)
     module = written(f"from numba import njit\ndef f(x):\n    y = x\n    return {deep}\ng = njit(f)\n")
-    words = r"^read_ops.py:4: an expression is nested too deeply \(9\d\d levels\) to be read; compute parts of it in"
+    message = r"^read_ops.py:4: an expression is nested too deeply \(9\d\d levels\) to be read; compute parts of it in"
     for read in (definition_of, lambda f: traced(f)(app.to_tensor([1.0]))):
-        with pytest.raises(AppError, match=words):
+        with pytest.raises(AppError, match=message):
             read(module.f)
     assert parse(module.g) is None
 
@@ -172,7 +174,7 @@ def test_a_deep_expression_is_the_same_error_for_every_reader(written: Callable[
 # Parameters
 
 
-def kept(function: Any) -> Any:
+def wrapped(function: Any) -> Any:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
@@ -201,19 +203,19 @@ def scaled(x: Any, by: Any = 2.0) -> Any:
 
 
 class Scaled:
-    @kept
+    @wrapped
     def run(self, x: Any, by: Any) -> Any:
         return x * by
 
 
 def test_a_wrapper_has_its_own_parameters_unless_it_passes_all_on():
-    assert list(parameters_of(kept(scaled))) == ["x", "by"]
-    assert list(parameters_of(kept(renamed(scaled)))) == ["a", "b"]
+    assert list(parameters_of(wrapped(scaled))) == ["x", "by"]
+    assert list(parameters_of(wrapped(renamed(scaled)))) == ["a", "b"]
     assert list(parameters_of(in_order(scaled))) == ["args"]
     assert list(parameters_of(Scaled().run)) == ["x", "by"]
     assert str(signature_of(functools.partial(scaled, by=4.0))) == "(x: 'Any', *, by: 'Any' = 4.0) -> 'Any'"
     x = app.to_tensor([1.0, 2.0])
-    assert app.custom_op(kept(scaled))(x, by=5.0).tolist() == [5, 10]
+    assert app.custom_op(wrapped(scaled))(x, by=5.0).tolist() == [5, 10]
     assert app.custom_op(renamed(scaled))(x, b=5.0).tolist() == [5, 10]
     assert app.custom_op(renamed(scaled), elementwise=True)(x).tolist() == [3, 6]
     with pytest.raises(OperatorError, match=r"its function must name its parameters; 'args' takes any number"):

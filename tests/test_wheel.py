@@ -100,7 +100,7 @@ def traces_of_app(source: str) -> Iterator[str]:
 def test_a_wheel_neither_imports_app_nor_names_a_module_of_it(installed: Path):
     sources = {str(file.relative_to(installed)): file.read_text(encoding="utf-8") for file in installed.rglob("*.py")}
     with_the_word = {name: text for name, text in sources.items() if re.search(r"(?<![\w./-])app\b", text)}
-    assert {name: found for name, text in with_the_word.items() if (found := [*traces_of_app(text)])} == {}
+    assert {name: traces for name, text in with_the_word.items() if (traces := [*traces_of_app(text)])} == {}
 
 
 def test_a_wheel_has_every_file_of_the_sources(installed: Path):
@@ -157,16 +157,16 @@ def test_an_installed_opsmith_knows_nothing_of_an_app_of_the_user_and_a_checkout
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "message"),
     [
         ("import opsmith, app; app.mine", "module 'app' has no attribute 'mine'"),
         ("import app, opsmith", "app.py was imported as `app` before opsmith"),
     ],
 )
-def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, told: str, tmp_path: Path):
+def test_a_checkout_never_takes_one_app_for_the_other_silently(program: str, message: str, tmp_path: Path):
     done = python(["-c", program], with_an_app(tmp_path), ROOT)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_in_a_checkout_the_modules_of_opsmith_are_those_of_app():

@@ -21,7 +21,7 @@ def test_the_table_has_a_row_for_each_kernel_and_the_summary_counts_them():
     assert "1.62 times as long in the median, and 2.00 times in the worst case" in _summary(rows)
 
 
-def made(x):
+def allocating(x):
     first = np.zeros(100)
     second = np.empty_like(first)
     del first
@@ -30,4 +30,4 @@ def made(x):
 
 
 def test_memory_is_that_of_the_arrays_that_live_at_the_same_time_without_the_results():
-    assert _memory(made, [np.zeros(10)]) == 8 * (100 + 100 - 10)
+    assert _memory(allocating, [np.zeros(10)]) == 8 * (100 + 100 - 10)

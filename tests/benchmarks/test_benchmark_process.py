@@ -32,14 +32,14 @@ def test_a_contender_trains_and_reports_its_epochs_and_its_memory(monkeypatch, f
     bright = data.train_labels[:, None].astype(np.uint8) * 25 + np.zeros(PIXELS, np.uint8)
     Data(bright, data.train_labels, bright, data.train_labels).save(folder)
     monkeypatch.setitem(process.settings, "OPENBLAS_NUM_THREADS", "1")  # so small a work has no use for more
-    found = process.run("numpy_plain", folder, Work(epochs=12, rows=70, batch=7, rate=0.03))
-    assert found.problem == ""
-    assert len(found.seconds) == len(found.ends) == 12
-    assert found.ends == sorted(found.ends)
-    assert found.ends[0] > found.seconds[0] > 0
-    assert all(0 <= accuracy <= 1 for accuracy in found.accuracies)
-    assert found.accuracies[-1] > found.accuracies[0]
-    assert 20 < found.peak < 500
+    result = process.run("numpy_plain", folder, Work(epochs=12, rows=70, batch=7, rate=0.03))
+    assert result.problem == ""
+    assert len(result.seconds) == len(result.ends) == 12
+    assert result.ends == sorted(result.ends)
+    assert result.ends[0] > result.seconds[0] > 0
+    assert all(0 <= accuracy <= 1 for accuracy in result.accuracies)
+    assert result.accuracies[-1] > result.accuracies[0]
+    assert 20 < result.peak < 500
 
 
 def test_a_contender_whose_library_is_not_installed_is_missing(monkeypatch, capsys, folder: Path):
@@ -59,9 +59,9 @@ def test_a_contender_of_this_project_trains(name: str, work: str, monkeypatch, c
     (folder / "lenet.yaml").write_text(f"{text}\nengine: reference  # which compiles nothing\n", encoding="utf-8")
     monkeypatch.setattr(options, "CONFIGS", folder)
     worker.main(name, str(folder), work)
-    *found, _ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(found) == 3
-    assert all(0 <= line["accuracy"] <= 1 and line["seconds"] > 0 for line in found)
+    *epochs, _ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(epochs) == 3
+    assert all(0 <= line["accuracy"] <= 1 and line["seconds"] > 0 for line in epochs)
 
 
 def test_a_missing_contender_is_tried_once(monkeypatch, folder: Path):
@@ -72,15 +72,15 @@ def test_a_missing_contender_is_tried_once(monkeypatch, folder: Path):
         return process.Run(problem="missing: torch") if name == "b" else process.Run([1.0, 1.0], [0.9, 0.9], [1, 2], 9)
 
     monkeypatch.setattr(rounds, "run", run)
-    found = rounds.measure(folder, ["a", "b", "c"], 3, WORK)
+    runs = rounds.measure(folder, ["a", "b", "c"], 3, WORK)
     assert tried == ["a", "b", "c", "c", "a", "a", "c"]
-    assert [len(found[name]) for name in "abc"] == [3, 1, 3]
+    assert [len(runs[name]) for name in "abc"] == [3, 1, 3]
 
 
 def test_a_contender_that_fails_or_takes_too_long_says_so(monkeypatch, folder: Path):
     (folder / "train_labels.npy").unlink()
-    found = process.run("numpy_plain", folder, WORK)
-    assert found.problem.startswith("failed: FileNotFoundError")
+    result = process.run("numpy_plain", folder, WORK)
+    assert result.problem.startswith("failed: FileNotFoundError")
     monkeypatch.setattr(process, "LIMIT", 0.0)
     assert process.run("numpy_plain", folder, WORK).problem == "failed: given up after 0 s"
 

@@ -102,8 +102,8 @@ def test_every_caller_is_measured_or_missing(monkeypatch, capsys):
     monkeypatch.setattr(calls, "CALLS", 3)
     for title in calls.CALLERS:
         calls.main(title)
-        said = json.loads(capsys.readouterr().out)
-        assert "missing" in said or min(said["us"]) > 0
+        output = json.loads(capsys.readouterr().out)
+        assert "missing" in output or min(output["us"]) > 0
 
 
 @pytest.mark.slow

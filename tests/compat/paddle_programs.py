@@ -117,9 +117,9 @@ class Writer:
         if axis is None or shape[axis] < 2:
             return []
         keep = self.random.random() < 0.4
-        words = f"axis={axis},keepdim={keep}"
+        arguments = f"axis={axis},keepdim={keep}"
         left = tuple(1 if i == axis % len(shape) else n for i, n in enumerate(shape) if keep or i != axis % len(shape))
-        return [(form.format(name, f",{words}", words), left) for form in REDUCED]
+        return [(form.format(name, f",{arguments}", arguments), left) for form in REDUCED]
 
     def along(self, name: str, shape: Shape) -> Offered:
         axis = self.axis(shape)
@@ -254,10 +254,10 @@ def answer(
     """What a program gives, with the real Paddle or with the façade; `change` may make another function of it."""
     names = {"paddle": paddle, "F": paddle.nn.functional}
     exec(compile(source, "program", "exec"), names)
-    given = [paddle.to_tensor(array, stop_gradient=False) for array in inputs]
-    result = change(names["program"])(*given)
+    tensors = [paddle.to_tensor(array, stop_gradient=False) for array in inputs]
+    result = change(names["program"])(*tensors)
     (result * result).sum().backward()
-    gradients = [tensor.grad for tensor in given]
+    gradients = [tensor.grad for tensor in tensors]
     return [weighted(value.numpy() if value is not None else 0.0) for value in (result, *gradients)]
 
 

@@ -71,9 +71,9 @@ def test_a_layer_gives_the_same_for_tensors_and_in_a_program(name: str):
     out = call(fluid.data("x", A.shape, A.dtype))
     assert isinstance(eager, Tensor)
     assert isinstance(out, Variable)
-    for found in (eager.numpy(), run(out, x=A)):
-        assert found.shape == np.shape(expected)
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for value in (eager.numpy(), run(out, x=A)):
+        assert value.shape == np.shape(expected)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
 def test_losses_of_probabilities_and_of_scores():

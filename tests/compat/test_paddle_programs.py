@@ -31,9 +31,9 @@ def check(number: int) -> None:
 
 def check_eager(seed: int) -> None:
     """A program gives what Paddle gave for it."""
-    found = programs.answer(paddle, programs.program_of(seed), programs.inputs_of(seed))
+    actual = programs.answer(paddle, programs.program_of(seed), programs.inputs_of(seed))
     source = programs.program_of(seed)
-    np.testing.assert_allclose(found, recorded()[seed], rtol=1e-5, atol=1e-7, err_msg=source)
+    np.testing.assert_allclose(actual, recorded()[seed], rtol=1e-5, atol=1e-7, err_msg=source)
 
 
 def traced(function: Any, backend: str = "reference") -> Any:
@@ -43,12 +43,12 @@ def traced(function: Any, backend: str = "reference") -> Any:
 
 def check_traced(seed: int) -> bool:
     """A program that is traced for batches of any size gives the same, or is refused for its shapes: then False."""
-    source, given = programs.program_of(seed), programs.inputs_of(seed)
+    source, inputs = programs.program_of(seed), programs.inputs_of(seed)
     try:
-        found = programs.answer(paddle, source, given, change=traced)
+        actual = programs.answer(paddle, source, inputs, change=traced)
     except app.errors.ShapeError:
         return False
-    np.testing.assert_allclose(found, programs.answer(paddle, source, given), rtol=1e-9, atol=1e-9, err_msg=source)
+    np.testing.assert_allclose(actual, programs.answer(paddle, source, inputs), rtol=1e-9, atol=1e-9, err_msg=source)
     return True
 
 

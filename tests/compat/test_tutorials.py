@@ -46,9 +46,9 @@ def pattern(text: str) -> tuple[str, list[float]]:
 
 def fits(printed: str, text: str) -> bool:
     expression, numbers = pattern(text)
-    found = re.fullmatch(expression, printed)
-    return found is not None and all(
-        math.isclose(float(a), b, rel_tol=1e-3, abs_tol=1e-3) for a, b in zip(found.groups(), numbers, strict=True)
+    match = re.fullmatch(expression, printed)
+    return match is not None and all(
+        math.isclose(float(a), b, rel_tol=1e-3, abs_tol=1e-3) for a, b in zip(match.groups(), numbers, strict=True)
     )
 
 

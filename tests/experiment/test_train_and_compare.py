@@ -147,10 +147,10 @@ def test_operators_of_a_session_are_asked_for_again(images):
 
     square = lambda x: app.tanh(x) * 2.0  # noqa: E731
     run = app.train(square, None, **LAYERED, layers=layers(swish))
-    told = r"^a_lambda, swish cannot be imported, .*call opsmith.open_run\('.*', \[a_lambda, swish\]\)"
+    message = r"^a_lambda, swish cannot be imported, .*call opsmith.open_run\('.*', \[a_lambda, swish\]\)"
     for again in (pickle.loads(pickle.dumps(run)), app.open_run(run.folder)):
         assert again.metrics == run.metrics
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=message):
             again.predict(images)
     again = app.open_run(run.folder, [square, swish])
     np.testing.assert_array_equal(again.predict(images), run.predict(images))
@@ -223,7 +223,7 @@ def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ({"hidden": {30, 20}}, r"hidden: \{\d+, \d+\} is a set, which has no order; write a list"),
         ({"seed": 2**63}, "seed: 9223372036854775808 is not a number of at most 64 bits"),
@@ -232,8 +232,8 @@ def test_an_interrupted_run_of_such_an_operator_resumes_when_it_is_passed():
         ({"data": {"folder": "\udcff"}}, r"data: '\\udcff': text with .* half a surrogate pair cannot name anything"),
     ],
 )
-def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, told):
-    with pytest.raises(ConfigError, match=f"^opsmith.train: {told}"):
+def test_settings_that_no_file_of_a_run_can_hold_are_errors(setting, message):
+    with pytest.raises(ConfigError, match=f"^opsmith.train: {message}"):
         app.train("tanh", None, **{**QUICK, **setting})
     assert os.listdir() == ["tiny"]
 
@@ -286,7 +286,7 @@ ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
 
 
 @pytest.mark.parametrize(
-    ("call", "given", "settings", "message"),
+    ("call", "arguments", "settings", "message"),
     [
         (app.train, ["relu"], {"epochs": -1}, r"opsmith.train: train.epochs: found -1, expected a whole number"),
         (app.train, ["relu"], {"epoch": 1}, r"opsmith\.train has no setting 'epoch'; did you mean 'epochs'\?"),
@@ -298,9 +298,9 @@ ONE, OTHER = of_a_cell("one", "x * 1.0"), of_a_cell("one", "x * 2.0")
     ],
     ids=["value", "key", "no operator", "two of one name", "two compared", "no list", "no stage"],
 )
-def test_wrong_arguments_are_errors(call, given, settings, message):
+def test_wrong_arguments_are_errors(call, arguments, settings, message):
     with pytest.raises(ConfigError, match=message):
-        call(*given, **settings)
+        call(*arguments, **settings)
 
 
 def wrong_gradient():
@@ -411,13 +411,13 @@ def test_pickled_results_predict(run, comparison, digits):
 def test_a_pickled_result_refuses_an_operator_that_has_changed(images):
     Path("my_ops.py").write_text("import app\n\ndef own(x):\n    return 2.0 * app.tanh(x)\n")
     run = app.train("my_ops.py:own", None, **QUICK)
-    kept = pickle.dumps(run)
-    np.testing.assert_array_equal(pickle.loads(kept).predict(images), run.predict(images))
+    pickled = pickle.dumps(run)
+    np.testing.assert_array_equal(pickle.loads(pickled).predict(images), run.predict(images))
     Path("my_ops.py").write_text("import app\n\ndef own(x):\n    return 3.0 * app.tanh(x)\n")
     with pytest.raises(
         OperatorError, match=r"source of my_ops.py:own, .*, has changed since the run in .* trained with it. Restore"
     ):
-        pickle.loads(kept).predict(images)
+        pickle.loads(pickled).predict(images)
 
 
 # --- opsmith.check and opsmith.inspect, and the examples of all ---
@@ -428,9 +428,9 @@ def test_a_check_is_a_list_and_raises_nothing():
     assert findings.ok
     assert [verdict.check for verdict in findings] == ["gradient", "untouched"]
     assert str(findings).startswith("relu  custom_op, ")
-    found = app.check(wrong_gradient(), only=["gradient"])
-    assert not found.ok
-    assert [verdict.check for verdict in found.failed] == ["gradient"]
+    failing = app.check(wrong_gradient(), only=["gradient"])
+    assert not failing.ok
+    assert [verdict.check for verdict in failing.failed] == ["gradient"]
     assert not app.check("nowhere.py:swish").ok
     assert not app.check(5).ok
     assert app.check(scaled, like=scaled, only=["like"]).ok

@@ -43,10 +43,10 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.inside:
         return fuzz(*arguments.inside)
-    known = all_targets()
-    names = arguments.targets or known
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"no target is called {unknown[0]}; there are {', '.join(known)}")
+    targets = all_targets()
+    names = arguments.targets or targets
+    if unknown := [name for name in names if name not in targets]:
+        parser.error(f"no target is called {unknown[0]}; there are {', '.join(targets)}")
     if arguments.again:
         from fuzz_targets import TARGETS
 

@@ -29,12 +29,12 @@ def idx_bytes(*shape: int) -> bytes:
 
 
 def _archive(name: str, content: bytes, format: int) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=format) as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=format) as archive:
         member = tarfile.TarInfo(name)
         member.size = len(content)
         archive.addfile(member, io.BytesIO(content))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _read_folder(content: bytes) -> None:
@@ -46,10 +46,10 @@ def _read_folder(content: bytes) -> None:
 
 
 def _read_cache(content: bytes) -> None:
-    known = File("known", 7, hashlib.sha256(b"content").hexdigest())
+    file = File("known", 7, hashlib.sha256(b"content").hexdigest())
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / known.name).write_bytes(content)
-        read(known, Path(folder))
+        (Path(folder) / file.name).write_bytes(content)
+        read(file, Path(folder))
 
 
 def _read_package(content: bytes) -> None:
@@ -90,9 +90,9 @@ DATA = {
 
 def _picture(form: str, mode: str) -> bytes:
     pixels = np.arange(9 * 7 * 4, dtype=np.uint8).reshape(9, 7, 4)
-    made = io.BytesIO()
-    Image.fromarray(pixels).convert(mode).save(made, form)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(buffer, form)
+    return buffer.getvalue()
 
 
 PICTURES = {

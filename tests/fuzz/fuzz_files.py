@@ -26,10 +26,10 @@ _OF_WEIGHTS = re.compile(rb'"weights_sha256": "[0-9a-f]*"')
 
 
 def _value() -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     tensor = app.to_tensor(np.arange(6.0).reshape(2, 3), stop_gradient=False)
-    app.save({"a": [tensor, 1.5, None], "b": (np.arange(3), "text"), 3: {"c": True}}, made)
-    return made.getvalue()
+    app.save({"a": [tensor, 1.5, None], "b": (np.arange(3), "text"), 3: {"c": True}}, buffer)
+    return buffer.getvalue()
 
 
 def taken_apart(content: bytes) -> bytes:
@@ -47,8 +47,8 @@ def put_together(content: bytes) -> bytes:
         arrays = unpack(packed)
     except (SafetensorError, ValueError, KeyError, OverflowError):
         arrays = {}
-    told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
-    return pack(arrays, told)
+    header = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
+    return pack(arrays, header)
 
 
 def _model() -> bytes:

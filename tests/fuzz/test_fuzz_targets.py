@@ -33,13 +33,13 @@ def check(target: Target, content: bytes) -> bool:
     start = time.monotonic()
     tracemalloc.start()
     try:
-        taken = target(content)
+        accepted = target(content)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most <= TIMES * len(content) + AT_LEAST
     assert time.monotonic() - start < SECONDS
-    return taken
+    return accepted
 
 
 @st.composite

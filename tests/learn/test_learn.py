@@ -75,7 +75,7 @@ def test_the_file_as_given_out_fails(exercise: Exercise, tmp_path: Path):
 def test_zeros_fail(exercise: Exercise, tmp_path: Path):
     """The solution, in which every function returns zeros in the place of its results."""
     zeros = re.sub(
-        r"return ([^\n]+)", lambda found: f"return [0 * one for one in ({found[1]},)][0]", solution(exercise)
+        r"return ([^\n]+)", lambda match: f"return [0 * one for one in ({match[1]},)][0]", solution(exercise)
     )
     with nothing_compiles():  # no check gets to how it is compiled
         assert examined(exercise, written(tmp_path, exercise, zeros)).failed
@@ -116,7 +116,7 @@ def test_a_backward_that_is_left_out_fails(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"x = ", r"01_wrong_factor\.py:1: running the file raised SyntaxError"),
         (b"x = '\0'", "running the file raised SyntaxError"),
@@ -124,10 +124,10 @@ def test_a_backward_that_is_left_out_fails(tmp_path: Path):
         (b"# coding: latin-1\nx = '\xe9'\ndef cube(x): return x", "it has no backward of its own"),
     ],
 )
-def test_a_file_that_is_not_finished_is_no_traceback(content: bytes, words: str, tmp_path: Path):
+def test_a_file_that_is_not_finished_is_no_traceback(content: bytes, message: str, tmp_path: Path):
     path = tmp_path / EXERCISES[0].file
     path.write_bytes(content)
-    assert re.search(words, examined(EXERCISES[0], path).words)
+    assert re.search(message, examined(EXERCISES[0], path).words)
 
 
 def test_what_a_file_prints_is_no_part_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -50,19 +50,19 @@ LINES = {**ELEMENTWISE, **ACROSS, **LOSSES}
 def derivatives(torch: Any, line: Line) -> list[np.ndarray]:
     """The value, the gradients, and the gradients of a sum of the gradients' squares."""
     draw = np.random.default_rng(7)
-    given = [torch.tensor(draw.normal(size=(3, 4)), dtype=torch.float64, requires_grad=True) for _ in range(2)]
-    value = line(torch, *given)
-    first = torch.autograd.grad((value * value).sum(), given, create_graph=True, allow_unused=True)
+    inputs = [torch.tensor(draw.normal(size=(3, 4)), dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    value = line(torch, *inputs)
+    first = torch.autograd.grad((value * value).sum(), inputs, create_graph=True, allow_unused=True)
     total = sum((g * g).sum() for g in first if g is not None)
-    second = torch.autograd.grad(total, given, allow_unused=True)
-    found = [value, *first, *second]
-    return [np.zeros((3, 4)) if tensor is None else tensor.detach().numpy() for tensor in found]
+    second = torch.autograd.grad(total, inputs, allow_unused=True)
+    results = [value, *first, *second]
+    return [np.zeros((3, 4)) if tensor is None else tensor.detach().numpy() for tensor in results]
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_values_and_both_derivatives_are_those_of_pytorch(name: str):
-    for found, expected in zip(derivatives(ours, LINES[name]), derivatives(theirs, LINES[name]), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+    for actual, expected in zip(derivatives(ours, LINES[name]), derivatives(theirs, LINES[name]), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-10)
 
 
 def custom(torch: Any) -> list[np.ndarray]:
@@ -81,5 +81,5 @@ def custom(torch: Any) -> list[np.ndarray]:
 
 
 def test_a_function_is_derived_twice_as_in_pytorch():
-    for found, expected in zip(custom(ours), custom(theirs), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for actual, expected in zip(custom(ours), custom(theirs), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)

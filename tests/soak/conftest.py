@@ -16,8 +16,8 @@ FUZZED = 600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    words = f"how long to damage input for readers ({FUZZED})"
-    parser.addoption("--fuzz-seconds", type=int, default=FUZZED, help=words)
+    text = f"how long to damage input for readers ({FUZZED})"
+    parser.addoption("--fuzz-seconds", type=int, default=FUZZED, help=text)
 
 
 _figures: dict[str, Figure] = {}

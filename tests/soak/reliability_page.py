@@ -24,7 +24,7 @@ def keep_figures(new: Mapping[str, Figure]) -> None:
     figures = read_figures() | dict(new)
     FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(_SHOWN.sub(lambda found: _written(found[1], figures), page), encoding="utf-8")
+    PAGE.write_text(_SHOWN.sub(lambda match: _written(match[1], figures), page), encoding="utf-8")
 
 
 def read_figures() -> dict[str, Figure]:

@@ -59,8 +59,8 @@ def installed_and_trained(version: str, folder: Path, requirements: list[str]) -
 
 
 def run(command: list[str], folder: Path, **environment: str) -> None:
-    kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("PIP_")}
+    inherited = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("PIP_")}
     done = subprocess.run(
-        command, cwd=folder, env=kept | environment, capture_output=True, encoding="utf-8", check=False
+        command, cwd=folder, env=inherited | environment, capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -60,13 +60,13 @@ class Work:
         numbers = np.random.default_rng(seed)
         self.leaves = [app.to_tensor(numbers.uniform(-0.5, 0.5, 3), stop_gradient=i == 2) for i in range(3)]
         self.values = list(self.leaves)
-        self.found: list[Any] = []
+        self.results: list[Any] = []
 
     def __call__(self) -> list[Any]:
         self.block(3)
         loss = app.add_n([value.sum() for value in self.values])
         loss.backward()
-        return [*self.found, *(None if x.grad is None else x.grad.numpy().tobytes() for x in self.leaves)]
+        return [*self.results, *(None if x.grad is None else x.grad.numpy().tobytes() for x in self.leaves)]
 
     def block(self, depth: int) -> None:
         for _ in range(self.random.randint(2, 4)):
@@ -77,11 +77,11 @@ class Work:
                 x, y = self.random.choices(self.values, k=2)
                 value = app.tanh(self.random.choice(OPERATORS)(x, y))
                 self.values.append(value)
-                self.found.append((value.stop_gradient, value.numpy().tobytes()))
+                self.results.append((value.stop_gradient, value.numpy().tobytes()))
             if not self.values[-1].stop_gradient and self.random.random() < 0.2:
                 inputs = [*self.leaves[:2], WEIGHT]
                 gradients = app.grad(self.values[-1], inputs, retain_graph=True, allow_unused=True)
-                self.found.append([None if g is None else g.numpy().tobytes() for g in gradients])
+                self.results.append([None if g is None else g.numpy().tobytes() for g in gradients])
 
     def mode(self) -> Any:
         kind = self.random.randrange(6)

@@ -29,8 +29,8 @@ def blocks(path: Path) -> Iterator[tuple[int, str]]:
             if cell["cell_type"] == "code":
                 yield 0, re.sub(r"(?m)^[!%].*$", "", "".join(cell["source"]))
     else:
-        for found in re.finditer(PATTERNS[path.suffix], text, re.MULTILINE):
-            yield text.count("\n", 0, found.start(1)), textwrap.dedent(found[1])
+        for match in re.finditer(PATTERNS[path.suffix], text, re.MULTILINE):
+            yield text.count("\n", 0, match.start(1)), textwrap.dedent(match[1])
 
 
 def main(path: Path, folder: Path, first: int = 0, last: int = 1000) -> None:

@@ -68,8 +68,8 @@ def test_a_published_tutorial_runs_unmodified(tutorial: Tutorial, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     refused = re.findall(r"refused in \d+ at \d+: (.*)", done.stdout)
-    for sentence, words in zip(refused, tutorial.refused, strict=True):
-        assert words in sentence
+    for sentence, reason in zip(refused, tutorial.refused, strict=True):
+        assert reason in sentence
     if tutorial.figure:
         figure = re.findall(tutorial.figure, done.stdout)[-1]
         assert figure == "True" or tutorial.between[0] <= float(figure) <= tutorial.between[1]

@@ -28,27 +28,27 @@ def printed(source: str, names: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def same(found: str, wanted: str) -> bool:
+def same(actual: str, right: str) -> bool:
     """Whether two texts are equal but for the last digits of numbers, and the names of built-in operators."""
-    found, wanted = (re.sub(r"grad_fn=<\w*?(Backward\d|CopySlices)>", "grad_fn=<built-in>", t) for t in (found, wanted))
-    if re.split(NUMBER, found) != re.split(NUMBER, wanted):
+    actual, right = (re.sub(r"grad_fn=<\w*?(Backward\d|CopySlices)>", "grad_fn=<built-in>", t) for t in (actual, right))
+    if re.split(NUMBER, actual) != re.split(NUMBER, right):
         return False
-    pairs = zip(re.findall(NUMBER, found), re.findall(NUMBER, wanted), strict=True)
+    pairs = zip(re.findall(NUMBER, actual), re.findall(NUMBER, right), strict=True)
     return all(math.isclose(float(a), float(b), rel_tol=1e-3, abs_tol=1e-6) for a, b in pairs)
 
 
 def differences(path: Path) -> list[str]:
     """A text for each example that printed something else."""
     names: dict[str, Any] = {"__name__": "facts"}
-    told = []
+    texts = []
     for example in doctest.DocTestParser().get_examples(path.read_text(encoding="utf-8")):
-        found, wanted = printed(example.source, names), example.want.replace("<BLANKLINE>\n", "\n")
-        if not same(found, wanted):
-            told.append(f"{path.name}:{example.lineno + 1}: {example.source}printed\n{found}expected\n{wanted}")
-    return told
+        actual, expected = printed(example.source, names), example.want.replace("<BLANKLINE>\n", "\n")
+        if not same(actual, expected):
+            texts.append(f"{path.name}:{example.lineno + 1}: {example.source}printed\n{actual}expected\n{expected}")
+    return texts
 
 
 if __name__ == "__main__":
-    found = [text for name in sys.argv[1:] for text in differences(Path(name))]
-    print("\n".join(found), end="")
-    sys.exit(bool(found))
+    texts = [text for name in sys.argv[1:] for text in differences(Path(name))]
+    print("\n".join(texts), end="")
+    sys.exit(bool(texts))

@@ -13,7 +13,7 @@ RUNNER = Path(__file__).with_name("run_facts.py")
 FACTS = sorted(Path(__file__).with_name("facts").glob("*.txt"))
 
 
-def told(*facts: Path) -> tuple[int, str]:
+def compare(*facts: Path) -> tuple[int, str]:
     done = forked.run(["-m", "app", "run", RUNNER, *facts])
     return done.returncode, done.stdout  # a note on standard error says that an installed PyTorch is passed over
 
@@ -21,7 +21,7 @@ def told(*facts: Path) -> tuple[int, str]:
 @pytest.mark.slow
 def test_the_facade_prints_what_pytorch_printed():
     assert len(FACTS) == 3
-    assert told(*FACTS) == (0, "")
+    assert compare(*FACTS) == (0, "")
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_pytorch_still_prints_what_was_recorded():
 def test_the_runner_of_facts_reports_a_difference(tmp_path: Path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text(">>> import torch\n>>> torch.ones(2)\ntensor([1., 2.])\n>>> torch.ones(1) + 1\ntensor([2.])\n")
-    status, text = told(wrong)
+    status, text = compare(wrong)
     assert status == 1
     assert "wrong.txt:2: torch.ones(2)\nprinted\ntensor([1., 1.])\nexpected\ntensor([1., 2.])" in text
     assert "+ 1" not in text
