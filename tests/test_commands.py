@@ -230,5 +230,5 @@ def test_a_deleted_working_folder_is_an_error(words: list[str], tmp_path: Path):
     command = [sys.executable, "-c", lost, *words]
     done = subprocess.run(command, cwd=gone, env=settings, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
-    if done.returncode:
-        assert done.stderr.endswith("The working folder no longer exists: change to another one\n")
+    assert done.returncode
+    assert done.stderr.endswith("The working folder no longer exists: change to another one\n")

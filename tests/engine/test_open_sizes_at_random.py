@@ -108,9 +108,11 @@ def outcome(engine: Any, main: static.Program, fetch: list[str], rows: int) -> A
         return None
 
 
-def agree(seed: int, engine: Any) -> None:
-    """A Program's source, run with batches of several sizes, gives what the reference engine gives."""
+def agree(seed: int, engine: Any) -> bool:
+    """A Program's source, run with batches of several sizes, gives what the reference engine gives; False if an
+    operator refuses every size."""
     main, fetch = program(seed)
+    runs = False
     for rows in ROWS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -122,21 +124,24 @@ def agree(seed: int, engine: Any) -> None:
         for name, a, b in zip(fetch, actual, expected, strict=True):
             assert a.shape == b.shape, f"{name}: {a.shape} for {b.shape}, {where}"
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4, err_msg=f"{name}, {where}")
+        runs = True
+    return runs
 
 
-def check(seed: int) -> None:
-    agree(seed, PlainEngine(shards=1 + seed % 2))
+def check(seed: int) -> bool:
+    return agree(seed, PlainEngine(shards=1 + seed % 2))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_generated_source_run_as_python_agrees_with_the_reference_engine(seed: int):
-    check(seed)
+    if not check(seed):
+        pytest.skip("an operator refuses every size")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [40, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(41, 60))])
 def test_compiled_code_agrees_with_the_reference_engine(seed: int):
-    agree(seed, CompiledEngine())
+    assert agree(seed, CompiledEngine())
 
 
 def test_a_program_of_two_open_sizes_runs_on_the_reference_engine():
