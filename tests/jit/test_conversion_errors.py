@@ -326,6 +326,15 @@ take it again after the change
         y = y * 2
     return kept[1]
 
+take it again after the change
+    y, z, last, i = x * 1, x * 2, x * 3, 0
+    third = last
+    while i < 2 + 0 * x.sum():
+        y, z, last = z, last, y
+        i += 1
+    y.add_(1)
+    return third
+
 shares memory with an argument .* change a copy
     y = x if x.sum() > 0 else x * 2
     y.add_(1)

@@ -372,9 +372,47 @@ def with_the_last_iteration(x):
     return y
 
 
+def with_the_last_iteration_after_a_branch(x):
+    y, z, i = x * 1, x * 2, x.sum() * 0
+    while i < 2:
+        if x.sum() > 9:
+            y = y + 1
+        y = y * 2 if y is z else z
+        i = i + 1
+    return y
+
+
+def with_the_last_iteration_after_a_loop(x):
+    y, z, i = x * 1, x * 2, x.sum() * 0
+    while i < 2:
+        while y.sum() > 99:
+            y = y - 1
+        y = y * 2 if y is z else z
+        i = i + 1
+    return y
+
+
+def with_other_iterations(x):
+    y, z, last, i = x * 1, x * 2, x * 3, x.sum() * 0
+    third = last
+    while i < 2:
+        y, z, last = z, last, y  # y is the third one after two iterations
+        i = i + 1
+    return y * 2 if y is third else y
+
+
 @pytest.mark.parametrize(
     "function",
-    [with_another_argument, with_a_captured_tensor, with_a_view, with_a_branch, with_the_last_iteration],
+    [
+        with_another_argument,
+        with_a_captured_tensor,
+        with_a_view,
+        with_a_branch,
+        with_the_last_iteration,
+        with_the_last_iteration_after_a_branch,
+        with_the_last_iteration_after_a_loop,
+        with_other_iterations,
+    ],
 )
 def test_whether_two_tensors_are_one_is_refused_where_it_depends_on_the_call(function):
     arguments = [tensor(1)] * function.__code__.co_argcount

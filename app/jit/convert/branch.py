@@ -272,8 +272,10 @@ class _Choice:
         place = len(self.outputs) - 1
 
         def take() -> Any:
-            self.results[place].share_memory(*olds)
-            return self.results[place]
+            result = self.results[place]
+            result.share_memory(*olds)
+            result.carried = any(getattr(old, "carried", False) for old in olds)
+            return result
 
         return take
 

@@ -376,6 +376,8 @@ class _Loop:
     def _assign(self, outputs: Sequence[Any]) -> None:
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
         results = dict(zip(self.kinds, outputs, strict=False))
+        olds: dict[Key, Any] = {}
+        self.before.replaced(lambda key, value: self._each(key, value, olds.__setitem__))
         for tensor, result in zip(self.tensors.values(), outputs[len(self.kinds) :], strict=False):
             tensor.stand_for(result)
 
@@ -385,13 +387,24 @@ class _Loop:
             if self.ends[key] is self.entered[key] and isinstance(old, TracedVariable):
                 old.stand_for(results[key])
                 return old
-            results[key].share_memory(old, self.ends[key])
+            sources = [value for one in self._sources(key) for value in (olds[one], self.ends[one])]
+            results[key].share_memory(*sources)
+            results[key].carried = any(getattr(value, "carried", False) for value in sources)
             return results[key]
 
         after = self.before.replaced(lambda key, value: self._each(key, value, leaf))
         for place in self.local:
             after.values[place] = Undefined(self.state.names[place], reason)
         self.state.write(after)
+
+    def _sources(self, key: Key) -> list[Key]:
+        """The carried values of which one may be another after some iterations, as `a` is `c` after `a, b = b, c`."""
+        keys = [key]
+        for one in keys:  # which grows
+            end = self.ends[one]
+            memories = tracer().value(end).memories if is_value(end) else ()
+            keys += [k for k in self.kinds if k not in keys and not set(memories).isdisjoint(self.entered[k].memories)]
+        return keys
 
 
 def _shape_of(value: Any) -> tuple[Any, ...]:
