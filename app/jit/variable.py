@@ -81,7 +81,7 @@ class TracedVariable(ChangesInPlace, Variable):
     copied = False
     """Whether it stands for a Tensor from before a branch or a loop."""
     carried = False
-    """Whether it stands for a variable that the loop over a Tensor around it assigns: another one in each iteration."""
+    """Whether it may be what a variable is that the loop over a Tensor around it assigns: another in each iteration."""
     read_at = 0
     """When its value was that of its memory."""
     recorded: tuple[TracedVariable, str] | None = None

@@ -398,7 +398,7 @@ class _Loop:
         self.state.write(after)
 
     def _sources(self, key: Key) -> list[Key]:
-        """The carried values of which one may be another after some iterations, as `a` is `c` after `a, b = b, c`."""
+        """The values whose objects this one may be after some iterations: all three of `a, b, c = b, c, a`."""
         keys = [key]
         for one in keys:  # which grows
             end = self.ends[one]
