@@ -118,7 +118,7 @@ def definition_of(function: FunctionType) -> Definition:
 def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
     """As `definition_of`, for a function's code and globals."""
     source = _source_of(code, around)
-    definition = _one_of(source.definitions_at(code), source.codes, _as_compiled(code))
+    definition = _one_of(source.definitions_at(code), source.codes, _without_flags(code))
     if definition is None:
         raise UnreadableSourceError(f"{code.co_name} cannot be distinguished from others on its line, {place_in(code)}")
     try:
@@ -300,7 +300,7 @@ class _Source(NamedTuple):
 
 
 def _source_of(code: CodeType, around: dict[str, Any]) -> _Source:
-    name, code = code.co_name, _as_compiled(code)
+    name, code = code.co_name, _without_flags(code)
     texts = filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around)))
     for text, one_by_one in itertools.product(texts, (False, True)):
         try:
@@ -343,7 +343,7 @@ def _parsed(text: str, future: int, one_by_one: bool = False) -> _Source:
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     parts = [ast.Module([statement], []) for statement in tree.body] if one_by_one else [text]
-    whole = [_as_compiled(compile(part, "", "exec", flags, dont_inherit=True)) for part in parts]
+    whole = [_without_flags(compile(part, "", "exec", flags, dont_inherit=True)) for part in parts]
     codes = [inner for code in whole for inner in codes_in(code)]
     definitions: dict[str, list[Definition]] = {}
     for node in ast.walk(tree):
@@ -352,9 +352,9 @@ def _parsed(text: str, future: int, one_by_one: bool = False) -> _Source:
     return _Source(text, tree, tuple(codes), definitions)
 
 
-def _as_compiled(code: CodeType) -> CodeType:
-    """A code without the flags that Numba clears in that of a function which is called while a profiler runs."""
-    constants = (_as_compiled(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+def _without_flags(code: CodeType) -> CodeType:
+    """A code without `COMPILER_FLAGS`."""
+    constants = (_without_flags(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_flags=code.co_flags & ~COMPILER_FLAGS, co_consts=tuple(constants))
 
 

@@ -101,16 +101,16 @@ def _refuse_random(block: Block) -> None:
     for op in block.ops:
         lowering = op.definition.lowering
         is_number = isinstance(lowering, Drawing) and lowering.number(op.attributes) is not None
+        remedy = ""
         if op.definition.random and op.attributes["seed"] is None and not is_number:
+            remedy = "or set random_seed of the Program"
+        elif not op.definition.repeatable:
+            remedy = "and give them to it as an input"
+        if remedy:
             raise OperatorError(
                 f"{op.definition.label}{f' ({op.place})' if op.place else ''} draws random numbers in a branch or a "
-                "loop, which runs again for the gradient, and would draw different numbers: draw them before it, or "
-                "set random_seed of the Program"
-            )
-        if not op.definition.repeatable:
-            raise OperatorError(
-                f"{op.definition.label} draws random numbers in a branch or a loop, which runs again for the gradient, "
-                "and would draw different numbers: draw them outside, and give them to it as an input"
+                "loop, which runs again for the gradient, and would draw different numbers: draw them before it, "
+                f"{remedy}"
             )
         for inner in op.bodies.values():
             _refuse_random(inner.block)

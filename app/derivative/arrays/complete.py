@@ -1,4 +1,4 @@
-"""Reads a function that is written out for itself, as where it is translated to another language."""
+"""Reads functions that are translated to loops or to C, where nothing may be left to the forward pass."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ class CompleteReader(Reader):
     def type_in(self, value: Value, node: ast.AST) -> tuple[Expr | None, str]:
         type_of, kind = super().type_in(value, node)
         if kind == "float" and isinstance(value, Object) and not isinstance(value.value, ast.expr):
-            dtype, widest = (
-                np.dtype(value.value),
-                max(map(np.dtype, self.float_types.values()), default=np.dtype(float)),
-            )
+            dtype = np.dtype(value.value)
+            widest = max(map(np.dtype, self.float_types.values()), default=np.dtype(float))
             if dtype.itemsize < widest.itemsize:
                 self.refuse(node, f"rounds to {dtype}, which loops do not; write x.dtype, or no type")
         return type_of, kind

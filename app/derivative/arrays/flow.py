@@ -1,4 +1,4 @@
-"""Which statements a result depends on."""
+"""Which statements a result depends on, and which numbers a block reads before it assigns them."""
 
 from __future__ import annotations
 
