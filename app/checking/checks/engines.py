@@ -116,7 +116,8 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
         if stop is None:
             why = f"; not inlined because it is a lambda: write a def, {place_in(source.__code__)}"
             return why if source.__name__ == "<lambda>" else ""
-        return f"; not inlined because of {place_in(source.__code__, stop[0])}: `{stop[1]}` may depend on other elements"
+        number, text = stop
+        return f"; not inlined because of {place_in(source.__code__, number)}: `{text}` may depend on other elements"
     if definition.lowering is None and not is_compiled(definition.function):
         reason = _why_numba_refuses(source, _arrays_for(source, op, lowered), op)
         hint = f"Numba cannot compile it: {reason}" if reason else "it would compile as it is: put @njit above it"
