@@ -132,12 +132,13 @@ def given_back(total: float, lost: float) -> float:
     return total + lost if lost - lost == 0.0 else total
 
 
-ANY_ROW = ("SkylakeX", "Cooperlake", "SapphireRapids")
-"""OpenBLAS kernels whose rows do not depend on how a product is split."""
+IN_PANELS = not any(kernels in blas.description() for kernels in ("SkylakeX", "Cooperlake", "SapphireRapids"))
+"""Whether BLAS computes rows in panels, and the remaining rows in another order. With whole panels per thread, the
+number of threads changes no bit. Other kernels choose by the size of a share how they compute small products, of up to
+a million multiplications, so that the number may change bits; a large product of float32 may begin with any row."""
 
-GRAIN = 1 if any(kernels in blas.description() for kernels in ANY_ROW) else 12
-"""Other kernels compute rows in panels of this size, and the remaining rows in another order. With whole panels per
-thread, the number of threads changes no bit."""
+GRAIN = 12 if IN_PANELS else 1
+"""The rows of a panel, of which threads take whole ones."""
 
 TILES = lcm(GRAIN, lanes_of_machine())
 """The same for images: with whole tiles per thread, too."""
