@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from app.errors import MissingFileError
+from app.errors import FileError, MissingFileError
 from app.run import events
 from app.run.checkpoints import CHECKPOINT
 from app.run.config import CompareConfig, Config, load_kept_config, operators_of
 from app.run.descriptions import Description, read_descriptions
-from app.run.events import End, Epoch, Event, Iteration, Start, Tested
+from app.run.events import METRICS, End, Epoch, Event, Iteration, Start, Tested
 from app.run.folder import CONFIG, SUMMARY, require_folder, seed_folder
 from app.run.predictions import Predictions, read_predictions
-from app.run.weights import Weights, read_weights
+from app.run.weights import Weights, hash_of, read_weights
 
 E = TypeVar("E", bound=Event)
 
@@ -116,8 +116,15 @@ class RunRecord:
 
     @cached_property
     def weights(self) -> dict[str, Weights]:
-        """The trained weights of each operator's network."""
-        return read_weights(self.folder)
+        """The trained weights of each operator's network, which are checked to be those that the run ended with."""
+        weights = read_weights(self.folder)
+        for operator, one in weights.items():
+            if self.weight_hashes.get(operator, "") not in ("", hash_of(one.arrays)):
+                raise FileError(
+                    f"{one.file} has other weights than the run ended with, of which {METRICS} has the hash; restore "
+                    "the file of this run, or train again"
+                )
+        return weights
 
     @cached_property
     def predictions(self) -> Predictions | None:

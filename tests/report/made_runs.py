@@ -15,6 +15,7 @@ from app.data import Dataset
 from app.report.report import write_report
 from app.run import predictions
 from app.run.config import CompareConfig, Config, ModelConfig, TrainConfig, dump_config
+from app.run.weights import hash_of
 
 HOSTILE = "</script><img src=x onerror=window.taken=1><script>window.taken=1</script>{{7*7}}$title.py:f"
 """A name that a configuration may give an operator, and that would run if it were taken for a part of the page."""
@@ -56,7 +57,7 @@ def made_run(
         events.append({"event": "cost", "operator": operator, "forward": 1e-5, "backward": 2e-5 * (1 + place)})
     lines = [json.dumps(event) + "\n" for event in (*events, *others)]
     (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
-    _keep_networks(folder, operators, alike)
+    _keep_networks(folder, operators, len(operators) if alike else 1)
     return folder
 
 
@@ -82,8 +83,10 @@ def compared(folder: Path, operators: Sequence[str] = ("relu", "tanh", "sigmoid"
         changes = {
             name: {"test_accuracy": 0.9 + 0.005 * seed - less} for name, less in zip(operators, lower, strict=False)
         }
-        weights = {name: "the same" if n < 2 else name for n, name in enumerate(operators)}
-        made_run(run, operators, seed=seed, changes=changes, others=[{"event": "end", "weights": weights}])
+        made_run(run, operators, seed=seed, changes=changes)
+        end = {"event": "end", "weights": _keep_networks(run, operators, 2)}
+        with (run / "metrics.jsonl").open("a", encoding="utf-8") as metrics:
+            metrics.write(json.dumps(end) + "\n")
         config = Config(**listed, seed=seed)
         (run / "config.yaml").write_text(dump_config(config), encoding="utf-8")
         (run / "summary.txt").touch()
@@ -113,12 +116,15 @@ def _epoch(operator: str, epoch: int, place: int) -> list[dict[str, Any]]:
     return [*iterations, {"event": "epoch", **about, **measured}]
 
 
-def _keep_networks(folder: Path, operators: Sequence[str], alike: bool) -> None:
+def _keep_networks(folder: Path, operators: Sequence[str], alike: int) -> dict[str, str]:
+    """Write the weights and the predictions, of which the first `alike` are the same; return the hashes of weights."""
     digits = dataset()
-    scores, right = {}, np.eye(10)[digits.test_labels] * 4
+    scores, hashes, right = {}, {}, np.eye(10)[digits.test_labels] * 4
     for place, operator in enumerate(operators):
-        random = np.random.default_rng(1 if alike else 1 + place)
+        random = np.random.default_rng(max(alike, 1 + place))
         scores[operator] = (right + random.standard_normal(right.shape) * 1.6).astype(np.float32)
-        weights = random.standard_normal((SIDE * SIDE, 6)).astype(np.float32)
-        save_file({"layers.0.weight": weights}, folder / f"weights-{place}.safetensors", {"operator": operator})
+        weights = {"layers.0.weight": random.standard_normal((SIDE * SIDE, 6)).astype(np.float32)}
+        save_file(weights, folder / f"weights-{place}.safetensors", {"operator": operator})
+        hashes[operator] = hash_of(weights)
     predictions.write_predictions(predictions.predictions_of(digits, scores), folder)
+    return hashes

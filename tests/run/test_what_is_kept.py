@@ -12,6 +12,7 @@ from PIL import Image
 import app
 from app.__main__ import main
 from app.run.record import read_run
+from app.run.weights import write_weights
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +70,17 @@ def test_metrics_that_are_cut_at_any_place_are_noticed(folder, capsys):
             "figures may be missing\n"
         )
         assert not read_run(folder).ended
+
+
+def test_weights_other_than_those_that_the_run_ended_with_are_refused(folder, capsys):
+    file = sorted(folder.glob("weights-*.safetensors"))[0]
+    operator, weights = next((name, one) for name, one in read_run(folder).weights.items() if one.file == file)
+    other = {path: array + np.float32(1) for path, array in weights.arrays.items()}
+    write_weights(file, operator, other)
+    Image.new("L", (28, 28), 255).save(folder / "digit.png")
+    for words in (["predict", str(folder), str(folder / "digit.png")], ["export", str(folder), "--to", "onnx"]):
+        assert main(words) == 1
+        assert f"{file} has other weights than the run ended with" in capsys.readouterr().err
 
 
 def test_writing_a_report_leaves_the_random_numbers_of_the_user_alone(folder):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save, save_file
+from safetensors.numpy import save
 
 from app.__main__ import main
 from app.data.sample import load_sample
@@ -86,11 +86,9 @@ def test_weights_for_pictures_of_another_size_are_an_error(folder: Path):
 
 
 def test_a_missing_parameter_and_a_missing_file_are_errors(folder: Path):
-    file = folder / "weights-tanh.safetensors"
-    weights = load_file(file)
-    weights["layers.9.bias"] = weights.pop("layers.1.bias")
-    save_file(weights, file, {"operator": "tanh"})
-    with pytest.raises(AppError, match=r"tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"):
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("hidden: [8, 6]", "hidden: [8, 6, 10]"))
+    with pytest.raises(AppError, match=r"tanh.safetensors has no layers.3.weight, which .*; it has .*layers.2.bias"):
         networks(folder)
     for path in folder.glob("weights-*"):
         path.unlink()
