@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command-line arguments."""
     begin = parser.add_mutually_exclusive_group()
     add_config(begin)
-    begin.add_argument("--resume", metavar="FOLDER", help="continue an interrupted comparison, such as runs/NAME")
+    begin.add_argument("--resume", metavar="FOLDER", help="continue a comparison, such as runs/NAME")
     parser.add_argument(
         "--with",
         dest="operators",
@@ -25,7 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the configuration's operators, or its baseline and activation)",
     )
     parser.add_argument(
-        "--seeds", type=count, metavar="N", help="train each with N seeds, beginning with the configuration's (5)"
+        "--seeds",
+        type=count,
+        metavar="N",
+        help="train each with N seeds, beginning with the configuration's (5); with --resume, more than before",
     )
     parser.add_argument(
         "--workers", type=count, default=1, metavar="N", help="train N seeds at the same time, each in a process"
@@ -66,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             refuse_without_effect(options.custom_op)
             compare(config, output, executor)
         elif options.resume is not None:
-            continue_comparison(Path(options.resume), output, executor, options.custom_op)
+            continue_comparison(Path(options.resume), output, executor, options.custom_op, seeds=options.seeds)
         else:
             compare_finished(folders, output, next((word[len("output=") :] for word in overrides), None))
     return 0
@@ -76,7 +79,8 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
     """Part the words of the command line, and refuse those that have no effect."""
     folders = [Path(word) for word in options.words if not re.match(r"[\w.]+=", word)]
     overrides = [word for word in options.words if re.match(r"[\w.]+=", word)]
-    overrides += [] if options.seeds is None else [f"seeds={options.seeds}"]
+    if options.seeds is not None and options.resume is None:
+        overrides.append(f"seeds={options.seeds}")
     overrides += ["check=warn"] if options.anyway else []
     if options.operators is not None:
         from app.run.yaml_text import in_a_line
@@ -92,7 +96,10 @@ def _folders_and_overrides(options: argparse.Namespace) -> tuple[list[Path], lis
     if folders and (changes := [word for word in overrides if not word.startswith("output=")]):
         raise ConfigError(f"finished runs are compared as they are, but {changes[0]} is to change them")
     if options.resume is not None and overrides:
-        raise ConfigError(f"a comparison is continued with its own settings, but {overrides[0]} is to change them")
+        raise ConfigError(
+            f"a comparison is continued with its own settings, but {overrides[0]} is to change them; only --seeds may "
+            "grow"
+        )
     return folders, overrides
 
 

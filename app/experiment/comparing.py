@@ -22,7 +22,7 @@ from app.files import write_whole
 from app.ranks.world import World
 from app.run.activation import Activation, every_operator, find_all
 from app.run.comparison import Comparison, compare_runs
-from app.run.config import CompareConfig, Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.config import CompareConfig, Config, dump_config, load_kept_config, operators_of, with_absolute_paths
 from app.run.console import Console
 from app.run.events import METRICS
 from app.run.folder import (
@@ -71,8 +71,10 @@ def continue_comparison(
     executor: Executor | None = None,
     custom_ops: Sequence[str] = (),
     objects: Sequence[Activation] = (),
+    seeds: int | None = None,
 ) -> Path:
-    """Train the runs that an interrupted comparison lacks; the results are as without the interruption."""
+    """Train the runs that a comparison lacks; the results are as if it had not been interrupted. It may get more seeds
+    than it was begun with."""
     require_folder(folder)
     if not (folder / CONFIG).is_file():
         raise AppError(f"{folder} holds no comparison: it has no {CONFIG}")
@@ -80,6 +82,8 @@ def continue_comparison(
     if not isinstance(config, CompareConfig):
         raise ConfigError(f"{folder} holds a run, which is resumed with opsmith train --resume {folder}")
     activations = operators_again(folder, config, custom_ops, objects)
+    if seeds is not None:
+        config = _with_seeds(folder, config, seeds)
     return _complete(folder, config, activations, _introduce(config, activations, console), console, executor)
 
 
@@ -116,6 +120,18 @@ def _with_operators(config: CompareConfig) -> CompareConfig:
             'Python opsmith.compare(["relu", "tanh"])'
         )
     return msgspec.structs.replace(config, operators=tuple(names))
+
+
+def _with_seeds(folder: Path, config: CompareConfig, seeds: int) -> CompareConfig:
+    """Return the configuration of a comparison with more seeds, which is written to its folder."""
+    if seeds < config.seeds:
+        raise ConfigError(
+            f"{folder} has {count(config.seeds, 'seed')}, and --seeds {seeds} would leave out some; to compare fewer, "
+            f"name their folders: opsmith compare {' '.join(map(str, runs_of(folder, config)[:seeds]))}"
+        )
+    config = _with_operators(msgspec.structs.replace(config, seeds=seeds))
+    write_whole(folder / CONFIG, dump_config(with_absolute_paths(config)).encode())
+    return config
 
 
 def _with_validation(config: CompareConfig) -> CompareConfig:

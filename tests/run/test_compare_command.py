@@ -202,6 +202,24 @@ def test_an_interrupted_comparison_goes_on_with_the_same_results(compare, stoppe
     assert "error: run is not empty, and not the folder of a run with these settings: it has comp" in other.err
 
 
+def test_a_comparison_gets_more_seeds_with_the_results_of_one_that_began_with_them(compare, tmp_path):
+    whole = compare("relu,tanh", "--seeds", "3")
+    expected = figures(whole.folder)
+    whole.folder.rename(tmp_path / "whole")
+    assert compare("relu,tanh", "--seeds", "2").status == 0
+    more = compare(None, "--resume", "run", "--seeds", "3")
+    assert (more.status, more.err) == (0, "")
+    assert "2 of 3 seeds were trained before" in more.out
+    assert figures(more.folder) == expected
+    assert (more.folder / "config.yaml").read_text() == (tmp_path / "whole" / "config.yaml").read_text()
+    fewer = compare(None, "--resume", "run", "--seeds", "2")
+    assert fewer.status == 2
+    assert fewer.err == (
+        "error: run has 3 seeds, and --seeds 2 would leave out some; to compare fewer, name their folders: "
+        "opsmith compare run/seed-0 run/seed-1\n"
+    )
+
+
 @pytest.mark.parametrize(
     "words", [["report", "run"], ["compare", "run"], ["demo", "run"], ["predict", "run", "digit.png"]], ids=" ".join
 )
@@ -309,7 +327,10 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_compared(compare, images
             "my.py:swish is neither the folder of a run nor a setting; operators are li",
         ),
         (["run", "train.epochs=3"], "finished runs are compared as they are, but train.epochs=3 is to change"),
-        (["--resume", "run", "--seeds", "3"], "a comparison is continued with its own settings, but seeds=3 is to ch"),
+        (
+            ["--resume", "run", "seeds=3"],
+            "a comparison is continued with its own settings, but seeds=3 is to change",
+        ),
         (["--resume", "run", "other"], "--resume continues one comparison, and other is another folder: leave out one"),
     ],
 )
