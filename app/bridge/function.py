@@ -251,8 +251,10 @@ def _definition(
     settings: dict[str, Any],
     inputs: Sequence[Spec],
     outs: Sequence[Spec] = (),
+    repeatable: bool = True,
 ) -> tuple[OpDef, Sequence[bool]]:
-    """The operator in a Program, and which of its outputs have a gradient.
+    """The operator in a Program, and which of its outputs have a gradient. In one that was saved, `outs` and
+    `repeatable` are known; else forward runs once.
 
     Forward gives the number of its pass as a last output, by which backward finds the framework's graph. If another
     pass came between, backward runs forward again.
@@ -301,8 +303,13 @@ def _definition(
         where=foreign.where,
     )
     definition.surrogate = cls.surrogate
-    definition.repeatable = foreign.framework.random_state() == before
-    plain = {"settings": tuple(settings.items()), "needs": tuple(needs), "outs": specs}
+    definition.repeatable = repeatable and foreign.framework.random_state() == before
+    plain = {
+        "settings": tuple(settings.items()),
+        "needs": tuple(needs),
+        "outs": specs,
+        "repeatable": definition.repeatable,
+    }
     definition.origin = Origin("bridge", {"operator": foreign.thing}, plain)
     if any(needs) and foreign.has_backward:
         takes = [("input", i) for i in range(len(needs))] + [("output", len(specs))]
@@ -316,10 +323,13 @@ def _state_kept(foreign: Foreign) -> Iterator[None]:
     """Inside, forward may run on examples: it is an error if that changes what the operator keeps between calls."""
     state = [] if foreign.state is None else foreign.state()
     before = [array.copy() for array in state]
-    yield
-    if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(state, before, strict=True)):
+    try:
+        yield
+    finally:
+        is_changed = any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(state, before, strict=True))
         for array, kept in zip(state, before, strict=True):
             array[...] = kept
+    if is_changed:
         raise OperatorError(
             f"{foreign.name} changes its buffers in every forward pass, and a Program may run forward more often than "
             "the network is called: call eval() first, or use it on Tensors"
@@ -332,4 +342,5 @@ def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str
     operator = operator_of_framework(functions["operator"])
     if operator is None:
         raise OperatorError(f"{where}: {functions['operator']!r} was found, expected an operator of another framework")
-    return _definition(operator, settings["needs"], dict(settings["settings"]), (), settings["outs"])[0]
+    needs, of_call = settings["needs"], dict(settings["settings"])
+    return _definition(operator, needs, of_call, (), settings["outs"], settings["repeatable"])[0]

@@ -416,6 +416,33 @@ def test_random_numbers_that_a_gradient_would_draw_again_are_refused():
         app.static.gradients([y], [v])
 
 
+def test_random_numbers_of_an_operator_in_a_saved_program_are_refused_likewise(tmp_path: Path):
+    dropped = app.custom_op(operators.Dropped)
+    x = app.static.data("x", [20], "float64")
+    x.stop_gradient = False
+    y = app.static.nn.cond(x.sum() > 0, lambda: dropped(x), lambda: x)
+    app.static.save_inference_model(str(tmp_path / "saved"), [x], [y])
+    program, (name,), outputs = app.static.load_inference_model(str(tmp_path / "saved"), custom_ops=[operators])
+    with app.static.program_guard(program), pytest.raises(app.errors.OperatorError, match="numbers in a branch"):
+        app.static.gradients(outputs, [program.global_block().var(name)])
+
+
+def test_a_module_that_raises_keeps_its_buffers():
+    class Raising(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count += 1
+            raise ValueError("no")
+
+    module = Raising()
+    with pytest.raises(app.errors.AppError, match="no"):
+        app.custom_op(module)(app.static.data("x", [None, 4], "float32"))
+    assert float(module.count) == 0
+
+
 @pytest.mark.slow
 def test_threads_that_share_a_program_get_their_own_results():
     x = app.static.data("x", [3], "float64")
