@@ -79,7 +79,7 @@ def open_run(folder: Path, custom_ops: Sequence[str] = ()) -> Result:
 
 def _opened(options: argparse.Namespace) -> tuple[Result, str]:
     """Open the named run, or the best one; return it with a note about the choice."""
-    if options.run:
+    if options.run is not None:
         return open_run(Path(options.run), options.custom_op), ""
     note = ""
     for accuracy, folder in _best_first():
