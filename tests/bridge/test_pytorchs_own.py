@@ -34,9 +34,9 @@ def test_there_is_no_false_alarm(info: Any):
     failures = {v.check: v.words for v in verdicts if v.failed}
     if info.name in WRONG:
         assert WRONG[info.name] in failures
-    elif "runs" not in failures:  # else it returned numbers or complex tensors, or needs a GPU, and is refused loudly
+    elif info.name in FEW or "runs" not in failures:  # others return numbers or complex tensors, or need a GPU
         assert failures == {}
-        assert len(verdicts) > 8 or verdicts[0].check == "runs"
+        assert len(verdicts) > 8 or (info.name not in FEW and verdicts[0].check == "runs")
 
 
 def test_the_page_has_the_table_of_what_was_recorded():
