@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -22,8 +23,13 @@ class Jax(Transforming):
 
     name = "jax"
 
+    def types_of(self, arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+        """Inside, JAX has types of 64 bits if an array has one. What an operator makes itself, such as `jnp.arange` or
+        random numbers, is otherwise what it is in the user's program."""
+        return jax.enable_x64(jax.config.jax_enable_x64 or any(a.dtype.itemsize == 8 for a in arrays))
+
     def tensors(self, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> list[Any]:
-        with jax.enable_x64(True):
+        with self.types_of(arrays):
             return [jax.numpy.asarray(a) for a in arrays]
 
     def array(self, tensor: Any) -> np.ndarray:
@@ -41,12 +47,12 @@ class Jax(Transforming):
     def run(self, call: Call, arrays: Sequence[np.ndarray], wants: Sequence[bool]) -> Run:
         """Run forward. A function of JAX is pure, so the graph is made when it is needed, from the same inputs."""
         values = self.tensors(arrays, wants)
-        with jax.enable_x64(True):
+        with self.types_of(arrays):
             results = self.leaves(call(*values))
         graph: list[Any] = []
 
         def pull(arriving: Arrays) -> list[np.ndarray | None]:
-            with jax.enable_x64(True):
+            with self.types_of(arrays):
                 if not graph:
                     graph.append(jax.vjp(self.of_floats(call, values, wants), *chosen(values, wants))[1])
                 return [self.array(g) for g in graph[0]([jax.numpy.asarray(d) for d in arriving])]
@@ -80,7 +86,7 @@ class Jax(Transforming):
         differentiable: Sequence[bool],
     ) -> list[np.ndarray | None]:  # fmt: skip
         values = self.tensors(arrays, wants)
-        with jax.enable_x64(True):
+        with self.types_of(arrays):
             moves = tuple(map(jax.numpy.asarray, directions))
             _, tangents = jax.jvp(self.of_floats(call, values, wants), tuple(chosen(values, wants)), moves)
         return [self.array(t) for t in tangents]

@@ -17,7 +17,7 @@ def primal(subject: Subject) -> Iterator[Verdict]:
     """The rule that is used under differentiation gives the same results as the function."""
     wants, arrays = wants_of(subject), subject.arrays()
     values = JAX.tensors(arrays, wants)
-    with jax.enable_x64(True):
+    with JAX.types_of(arrays):
         results, _ = jax.vjp(JAX.of_floats(call_of(subject), values, wants), *chosen(values, wants))
     expected = [o for o in subject.outputs(arrays) if o.dtype.kind == "f"]
     difference = first_difference(Result([JAX.array(r) for r in results], []), Result(expected, []), [])
