@@ -20,6 +20,7 @@ from app.custom import Function
 from app.custom.calling import ReturnedError, call_function, infer_by_running, summary_of
 from app.custom.foreign import operator_of_framework
 from app.custom.operator import CustomOperator, Origin, makes
+from app.custom.pylayer.operator import values_among
 from app.errors import OperatorError
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
@@ -109,6 +110,27 @@ def _is_setting(p: inspect.Parameter) -> bool:
     return p.default is p.empty and p.annotation in _NUMBERS and p.kind is POSITIONAL
 
 
+def _may_be_setting(p: inspect.Parameter) -> bool:
+    """Whether a parameter may be left out of the positions of Tensors, as `slope: float` before them."""
+    return _is_setting(p) or p.default is not p.empty
+
+
+def _check_arguments(foreign: Foreign, tensors: int, settings: Mapping[str, Any]) -> None:
+    """Raise an error for arguments for which an operator has no parameter."""
+    free = [p for p in foreign.signature if p.kind is not KEYWORD and p.name not in settings and not _is_setting(p)]
+    if tensors > len(free) and not any(p.kind is p.VAR_POSITIONAL for p in free):
+        raise OperatorError(f"{foreign.name}: {tensors} Tensors are given, and it takes {len(free)} by position")
+    names = [p.name for p in foreign.signature]
+    for name, setting in settings.items():
+        if name not in names:
+            raise OperatorError(f"{foreign.name}: it has no parameter {name}; those that it has are {', '.join(names)}")
+        if values_among([setting]):
+            raise OperatorError(
+                f"{foreign.name}: {name} is a Tensor that is given by name or in a list, in which "
+                f"{foreign.framework.name} cannot take it: give each Tensor by its position"
+            )
+
+
 class ForeignFunction(Function):
     """An operator of another framework. Call its `apply`."""
 
@@ -125,14 +147,21 @@ class ForeignFunction(Function):
     @classmethod
     def _parted(cls, args: Sequence[Any], settings: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Values, and settings by the names of their parameters."""
+        foreign = cls.foreign
+        by_position = [p for p in foreign.signature if p.kind is not KEYWORD]
         values, named = [], dict(settings)
         for place, argument in enumerate(args):
-            if isinstance(argument, (ValueMethods, np.ndarray)):
+            p = by_position[place] if place < len(by_position) else None
+            is_tensor = isinstance(argument, (ValueMethods, np.ndarray))
+            if p is not None and p.name in settings and not (is_tensor and _may_be_setting(p)):
+                raise OperatorError(f"{foreign.name}: {p.name} is given by position and by name")
+            if is_tensor:
                 values.append(argument if isinstance(argument, ValueMethods) else Tensor(argument))
-            elif place < len(cls.foreign.signature):
-                named[cls.foreign.signature[place].name] = argument
+            elif p is None or p.kind is p.VAR_POSITIONAL:
+                raise OperatorError(f"{foreign.name}: argument {place} is {argument!r}, expected a Tensor")
             else:
-                raise OperatorError(f"{cls.foreign.name}: argument {place} is {argument!r}, expected a Tensor")
+                named[p.name] = argument
+        _check_arguments(foreign, len(values), named)
         return values, named
 
     @staticmethod

@@ -83,6 +83,51 @@ def test_it_runs_on_tensors_and_in_programs():
     np.testing.assert_allclose(results[1], 3 * array**2, rtol=1e-6)
 
 
+def ramp(x: Any) -> Any:
+    return x + jax.random.normal(jax.random.key(0), x.shape) * jax.numpy.arange(3.0)
+
+
+def test_what_it_makes_itself_has_the_types_and_numbers_that_it_has_in_jax():
+    array = np.ones((2, 3), "float32")
+    x = app.to_tensor(array, stop_gradient=False)
+    result = app.custom_op(ramp)(x)
+    result.sum().backward()
+    expected = np.asarray(ramp(jax.numpy.asarray(array)))
+    assert (result.dtype, x.grad.dtype) == ("float32", "float32")
+    np.testing.assert_array_equal(result.numpy(), expected)
+    assert app.custom_op(ramp)(app.to_tensor(array.astype("float64"))).dtype == "float64"
+
+
+def summed(x: jax.Array, *others: jax.Array) -> jax.Array:
+    return x + sum(others)
+
+
+def scaled(x: jax.Array, factor: float = 1.0, *, power: float = 1.0) -> jax.Array:
+    return factor * x**power
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (operators.swish, lambda x: ([x, x], {}), "swish: 2 Tensors are given, and it takes 1 by position"),
+        (operators.plain, lambda x: ([x], {"y": x}), "plain: y is a Tensor that is given by name or in a list"),
+        (operators.plain, lambda x: ([x, [x]], {}), "plain: y is a Tensor that is given by name or in a list"),
+        (operators.plain, lambda x: ([x, x], {"x": 2.0}), "plain: x is given by position and by name"),
+        (scaled, lambda x: ([x], {"factr": 2.0}), "it has no parameter factr; those that it has are x, factor, power"),
+        (scaled, lambda x: ([x, 2.0], {"factor": 3.0}), "scaled: factor is given by position and by name"),
+        (scaled, lambda x: ([x, 2.0, 3.0], {}), "scaled: argument 2 is 3.0, expected a Tensor"),
+        (summed, lambda x: ([x, 2.0, x], {}), "summed: argument 1 is 2.0, expected a Tensor"),
+    ],
+)
+@pytest.mark.parametrize("is_static", [False, True])
+def test_an_argument_that_it_would_not_get_is_refused(operator: Any, arguments: Any, message: str, is_static: bool):
+    x = app.static.data("x", [3], "float64") if is_static else app.to_tensor(np.ones(3))
+    given, settings = arguments(x)
+    with pytest.raises(app.errors.OperatorError) as raised:
+        app.custom_op(operator)(*given, **settings)
+    assert message in str(raised.value)
+
+
 @pytest.fixture
 def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """JAX has computed something; a process that is forked now, in which it would wait forever, is counted."""
