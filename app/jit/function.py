@@ -23,6 +23,7 @@ from app.jit.running import checked_backend
 from app.jit.signature import Arguments, Input, check_specs, names_of
 from app.jit.tracer import Tracer
 from app.nn.layer import Layer
+from app.ops.dtype import is_float
 from app.reading import place, place_of, user_line
 from app.static.structure import Structure
 from app.tensor.modes import modes
@@ -211,17 +212,24 @@ class StaticFunction:
         """The trace of the last call or, before the first one, that for the function's InputSpecs."""
         return self.concrete_program_for() if self._latest is None else self._latest[0]
 
-    def concrete_program_for(self, input_spec: Any = None) -> ConcreteProgram:
-        """The function traced now for arguments described by InputSpecs, by default for those of the last call."""
+    def concrete_program_for(self, input_spec: Any = None, with_gradients: bool = False) -> ConcreteProgram:
+        """The function traced now for arguments described by InputSpecs, by default for those of the last call.
+
+        If `with_gradients`, all floats among them need gradients: what then needs none is what the function detaches.
+        """
         specs = self._input_spec if input_spec is None else input_spec
         if specs is not None:
             arguments = Arguments(specs, {})
             named = zip(self._names_of(arguments), arguments.tensors, strict=True)
-            return self._traced([Input(name, spec.shape, spec.dtype, True) for name, spec in named], arguments.fill)
-        if self._latest is None:
+            inputs, fill = [Input(name, spec.shape, spec.dtype, True) for name, spec in named], arguments.fill
+        elif self._latest is None:
             raise ProgramError(f"{self.label} was not called yet and has no input_spec; give one")
-        latest, fill = self._latest
-        return self._traced([Input(v.name, v.spec.shape, v.dtype, v.stop_gradient) for v in latest.arguments], fill)
+        else:
+            latest, fill = self._latest
+            inputs = [Input(v.name, v.spec.shape, v.dtype, v.stop_gradient) for v in latest.arguments]
+        if with_gradients:
+            inputs = [each._replace(stop_gradient=not is_float(each.dtype)) for each in inputs]
+        return self._traced(inputs, fill)
 
     @property
     def main_program(self) -> Any:

@@ -28,11 +28,11 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None) -> None
     owner, specs = owner_of(function), specs_of(input_spec)
     paths = {} if owner is None else {id(tensor): path for path, tensor in owner.state_dict().items()}
     with in_mode(owner, training=False):
-        use = _Traced(function.concrete_program_for(specs), paths, for_test=True)
+        use = _Traced(function.concrete_program_for(specs, with_gradients=True), paths, for_test=True)
     model = SavedModel(use.program, use.inputs, use.outputs, use.values, notes={"use": use.notes})
     if owner is not None:
         with in_mode(owner, training=True):
-            training = _Traced(function.concrete_program_for(specs), paths, for_test=False)
+            training = _Traced(function.concrete_program_for(specs, with_gradients=True), paths, for_test=False)
         if not training.program.equals(use.program) or training.notes != use.notes:
             model.training, model.notes["training"] = training.program, training.notes
             _add_values(model, training)

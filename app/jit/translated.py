@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.errors import ProgramError
+from app.errors import GradientError, ProgramError
 from app.graph.program import Operator, Program
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data
 from app.graph.variable import Parameter as ProgramParameter
@@ -58,7 +58,7 @@ class TranslatedLayer(Layer):
         state_names = set(values)
         values.update(zip(names, inputs, strict=True))
         for operator in program.global_block().ops:
-            _apply(operator, values, state_names)
+            _apply(program, operator, values, state_names)
         return _filled(notes["result"], values)
 
 
@@ -73,8 +73,19 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
     }
 
 
-def _apply(operator: Operator, values: dict[str, Any], state_names: set[str]) -> None:
-    """Apply an operator of a Program to values: run it, or append it to the current trace."""
+def _apply(program: Program, operator: Operator, values: dict[str, Any], state_names: set[str]) -> None:
+    """Apply an operator of a Program to values: run it, or append it to the current trace.
+
+    A result that was detached when the Program was saved is detached: there, an input needed a gradient.
+    """
+    variables = program.global_block().vars
+    stopped = [name for name in operator.inputs if name is not None and variables[name].stop_gradient]
+    needing = [name for name in stopped if modes().on and not values[name].stop_gradient]
+    if operator.bodies and needing:
+        raise GradientError(
+            f"{', '.join(needing)} needs a gradient, and had none in the Program that was saved, whose branch or loop "
+            "would give it none: save it with jit.save while it needs one, or give it a value with stop_gradient=True"
+        )
     inputs = [None if name is None else values[name] for name in operator.inputs]
     attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
@@ -82,7 +93,11 @@ def _apply(operator: Operator, values: dict[str, Any], state_names: set[str]) ->
     into = [values[name] for name in operator.outputs] if state_names.intersection(operator.outputs) else None
     returned = (apply if tracer is None else tracer.apply)(operator.definition, inputs, attributes, into)
     results = returned if isinstance(returned, (tuple, list)) else (returned,)
-    values.update(zip(operator.outputs, results, strict=False) if into is None else ())
+    if into is None:
+        values.update(zip(operator.outputs, results, strict=False))
+        if any(name is not None and name not in stopped for name in operator.inputs):
+            for name in operator.outputs:
+                values[name].stop_gradient = values[name].stop_gradient or variables[name].stop_gradient
 
 
 def _filled(written: Any, values: dict[str, Any]) -> Any:

@@ -276,3 +276,52 @@ def test_an_exported_network_has_the_hooks():
     net.register_forward_post_hook(lambda layer, inputs, output: output * 8)
     model, _ = network_of(net, SPEC)
     assert "multiply" in [op.type for op in model.program.global_block().ops]
+
+
+class Detaching(nn.Layer):
+    """Has parts without gradients, and branches and loops that read inputs directly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        with app.no_grad():
+            noted = self.linear(x) + 3 * x
+        y = self.linear((5 * x).detach() + x)
+        if x.sum() > 0:
+            with app.no_grad():
+                noted = noted * self.linear(x)
+            y = y + 2 * x * noted
+        else:
+            y = y + x * noted
+        for _ in range(app.ones([], "int64") * 2):
+            y = 0.5 * y + self.linear(y).detach() + x
+        return y
+
+
+@pytest.mark.parametrize("sign", [1.0, -3.0])
+def test_what_was_detached_has_no_gradient_in_a_loaded_layer_and_everything_else_has(
+    sign: float, x: Any, tmp_path: Path
+):
+    net = Detaching()
+    jit.save(net, str(tmp_path / "net"), SPEC)
+    of_layers = []
+    for layer in (net, jit.load(str(tmp_path / "net"))):
+        own = app.to_tensor(sign * abs(x.numpy()), stop_gradient=False)
+        layer(own).sum().backward()
+        of_layers.append([t.grad.numpy() for t in (own, *layer.parameters())])
+    for expected, loaded in zip(*of_layers, strict=True):
+        np.testing.assert_allclose(loaded, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_a_saved_branch_that_would_give_no_gradient_is_refused(tmp_path: Path):
+    data = static.data("x", [None, 4])
+    out = static.nn.cond(data.sum() > 0, lambda: data * 3, lambda: data * 2)
+    static.save_inference_model(str(tmp_path / "saved"), [data], [out])
+    layer = jit.load(str(tmp_path / "saved"))
+    ones = app.ones([2, 4])
+    assert layer(ones).numpy().tolist() == [[3.0] * 4] * 2
+    ones.stop_gradient = False
+    with pytest.raises(app.errors.GradientError, match=r"x needs a gradient, and had none in the Program .* jit.save"):
+        layer(ones)
