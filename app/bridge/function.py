@@ -371,5 +371,6 @@ def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str
     operator = operator_of_framework(functions["operator"])
     if operator is None:
         raise OperatorError(f"{where}: {functions['operator']!r} was found, expected an operator of another framework")
-    needs, of_call = settings["needs"], dict(settings["settings"])
+    needs = [True] * len(settings["needs"])  # a loaded layer may be differentiated by what was data when it was saved
+    of_call = dict(settings["settings"])
     return _definition(operator, needs, of_call, (), settings["outs"], settings["repeatable"])[0]

@@ -416,15 +416,35 @@ def test_random_numbers_that_a_gradient_would_draw_again_are_refused():
         app.static.gradients([y], [v])
 
 
-def test_random_numbers_of_an_operator_in_a_saved_program_are_refused_likewise(tmp_path: Path):
-    dropped = app.custom_op(operators.Dropped)
-    x = app.static.data("x", [20], "float64")
-    x.stop_gradient = False
-    y = app.static.nn.cond(x.sum() > 0, lambda: dropped(x), lambda: x)
-    app.static.save_inference_model(str(tmp_path / "saved"), [x], [y])
-    program, (name,), outputs = app.static.load_inference_model(str(tmp_path / "saved"), custom_ops=[operators])
-    with app.static.program_guard(program), pytest.raises(app.errors.OperatorError, match="numbers in a branch"):
-        app.static.gradients(outputs, [program.global_block().var(name)])
+def test_a_loaded_layer_has_the_gradient_of_its_inputs(tmp_path: Path):
+    class Net(app.nn.Layer):
+        def forward(self, x: Any) -> Any:
+            return app.custom_op(operators.MyReLU)(x) + 2 * x
+
+    app.jit.save(Net(), str(tmp_path / "net"), input_spec=[app.static.InputSpec([None, 3], "float64")])
+    net = app.jit.load(str(tmp_path / "net"), custom_ops=[operators])
+    x = app.to_tensor(np.array([[-1.0, 1.0, 2.0]]), stop_gradient=False)
+    net(x).sum().backward()
+    assert x.grad.numpy().tolist() == [[2.0, 3.0, 3.0]]
+
+
+def dropped(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(x, 0.5)
+
+
+def test_random_numbers_of_a_loaded_layer_are_refused_where_they_would_be_drawn_again(tmp_path: Path):
+    class Net(app.nn.Layer):
+        def forward(self, x: Any) -> Any:
+            if x.sum() > 0:
+                x = app.custom_op(dropped)(x)
+            return x
+
+    app.jit.save(Net(), str(tmp_path / "net"), input_spec=[app.static.InputSpec([20], "float64")])
+    for again in ("again", "once more"):
+        net = app.jit.load(str(tmp_path / "net"), custom_ops=[f"{__file__}:dropped"])
+        with pytest.raises(app.errors.OperatorError, match="draws random numbers in a branch or a loop"):
+            net(app.to_tensor(np.ones(20), stop_gradient=False)).sum().backward()
+        app.jit.save(net, str(tmp_path / again), input_spec=[app.static.InputSpec([20], "float64")])
 
 
 def test_a_module_that_raises_keeps_its_buffers():

@@ -18,20 +18,6 @@ class MyReLU(Function):
         return dy * (x > 0)
 
 
-class Dropped(Function):
-    """With random numbers."""
-
-    @staticmethod
-    def forward(ctx, x):
-        mask = (torch.rand_like(x) < 0.5).to(x.dtype)
-        ctx.save_for_backward(mask)
-        return x * mask
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy * ctx.saved_tensors[0]
-
-
 class Masked(Function):
     """With a mask of floats, which has no gradient, and a weight, which has one that may be wrong."""
 
