@@ -29,7 +29,7 @@ def test_one_signal_ends_training_in_native_code(tmp_path: Path, number: int):
 def test_the_second_ctrl_c_ends_training_in_native_code(tmp_path: Path):
     with stuck("training step", "native_lock", tmp_path) as command:
         command.send(signal.SIGINT)
-        time.sleep(0.5)
+        time.sleep(0.3)
         assert command.process.poll() is None
         command.send(signal.SIGINT)
         assert command.end() == -signal.SIGKILL
@@ -81,7 +81,7 @@ print("begun", flush=True)
 
 def test_signals_that_arrive_together_are_one_ctrl_c():
     """A launcher may pass on the signal that the terminal has sent, too."""
-    program = f"{SLEEP}time.sleep(0.5)"
+    program = f"{SLEEP}time.sleep(0.3)"
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

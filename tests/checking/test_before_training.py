@@ -160,8 +160,8 @@ def test_a_slow_operator_is_checked_along_a_direction(monkeypatch: pytest.Monkey
     right, wrong = app.custom_op(slow), app.custom_op(slow, name="wrong")
     right.backward(lambda dy: dy * 2)
     wrong.backward(lambda dy: dy)
-    assert check_gradient(right, "slow", {}, place(64, 50)) == before_training.AGREES
-    found = answer(wrong, "wrong", {}, place(64, 50))
+    assert check_gradient(right, "slow", {}, place(64, 8)) == before_training.AGREES
+    found = answer(wrong, "wrong", {}, place(64, 8))
     assert found.wrong
     assert "it is half of what it should be" in found.words
 

@@ -183,17 +183,17 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 def test_a_server_that_sends_byte_by_byte_is_given_up(server, files, beginning, drop):
     def answer(request):
         request.wfile.write(beginning)
-        for _ in range(50):
+        for _ in range(25):
             time.sleep(0.01)
             request.wfile.write(drop)
 
     server.answer = answer
-    mirror = HttpMirror(server.url, replace(SHORT_TIMEOUTS, start=0.3))
+    mirror = HttpMirror(server.url, replace(SHORT_TIMEOUTS, start=0.15))
     start = time.monotonic()
-    with pytest.raises(UnreachableError, match=r"too slow: \d+ bytes in 0.3\d* seconds"):
+    with pytest.raises(UnreachableError, match=r"too slow: \d+ bytes in 0.1\d* seconds"):
         mirror.fetch(files[0].name, files[0].size)
     while any(thread.name == f"download of {files[0].name}" for thread in threading.enumerate()):
-        assert time.monotonic() - start < 5  # the drops end after half a second
+        assert time.monotonic() - start < 5  # the drops end after a quarter of a second
         time.sleep(0.01)
 
 
