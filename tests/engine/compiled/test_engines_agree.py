@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_python import as_python
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from plain_source import PlainEngine
@@ -75,7 +76,8 @@ def check_against_eager(recipe: Recipe) -> None:
 @settings(max_examples=IN_PYTHON, **careful)
 @given(recipes())
 def test_eager_and_reference_execution_agree(recipe: Recipe):
-    check_against_eager(recipe)
+    with as_python():
+        check_against_eager(recipe)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @settings(max_examples=IN_PYTHON, **careful)
 @given(recipes(), st.sampled_from([1, 2]))
 def test_generated_source_run_as_python_agrees_with_the_reference_engine(folder: str, recipe: Recipe, shards: int):
-    with pytest.MonkeyPatch.context() as patch:
+    with as_python(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(blas, "threads", lambda: shards)
         patch.setenv("OPSMITH_CACHE", folder)
         check_against_reference(PlainEngine(shards), recipe)
