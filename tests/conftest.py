@@ -17,7 +17,7 @@ from installed import installed
 __all__ = ["chromium", "installed", "visitor"]
 
 ROOT = Path(__file__).parent
-COMPILE_MUCH = ("checking", "custom", "derivative", "engine")
+COMPILE_MUCH = ("checking/", "custom/", "derivative/", "engine/")
 
 # Read when NumPy loads OpenBLAS, whose threads wait for each other most of the time where tests run side by side.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -58,12 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(item, "callspec", None)
         if parameters and any(isinstance(value, str) and value == "compiled" for value in parameters.params.values()):
             item.add_marker(pytest.mark.slow)
-        quick = not any(item.get_closest_marker(name) for name in ("slow", "soak"))
+        marks = {mark.name for mark in item.iter_markers()}
+        quick = marks.isdisjoint({"slow", "soak"})
         if quick:
             item.add_marker(pytest.mark.quick)
-        file = item.path.relative_to(ROOT)
-        if (quick or file.parts[0] in COMPILE_MUCH) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(file)))
+        if "xdist_group" in marks:
+            continue
+        file = str(item.path).removeprefix(f"{ROOT}{os.sep}")
+        if quick or file.startswith(COMPILE_MUCH):
+            item.add_marker(pytest.mark.xdist_group(file))
 
 
 @pytest.hookimpl(wrapper=True)

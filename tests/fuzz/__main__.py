@@ -97,7 +97,9 @@ def fuzz(name: str, corpus: str, *limits: str) -> int:
     with atheris.instrument_imports(include=READERS):
         from fuzz_targets import TARGETS
 
-    target = TARGETS[name]
+        target = TARGETS[name]
+        for seed in target.seeds:
+            target(seed)  # Pillow imports what it needs for each format when it meets it
     for number, seed in enumerate(target.seeds):
         (Path(corpus) / f"seed-{number}").write_bytes(seed)
 

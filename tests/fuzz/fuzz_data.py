@@ -101,5 +101,3 @@ PICTURES = {
         tuple(_picture(form, "RGB" if form in ("PPM", "JPEG") else "RGBA") for form in FORMATS),
     ),
 }
-for seed in PICTURES["picture"].seeds:
-    PICTURES["picture"](seed)  # Pillow imports what it needs for each format when it meets it
