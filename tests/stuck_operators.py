@@ -149,7 +149,7 @@ class Stuck:
             assert self.process.poll() is None, (folder / "err").read_text()
             assert time.monotonic() < until, "it did not get stuck"
             time.sleep(0.02)
-        time.sleep(0.1)
+        time.sleep(0.3)
 
     def send(self, number: int) -> None:
         """Send a signal to the command alone, or Ctrl-C to all its processes, as a terminal does."""
