@@ -26,6 +26,9 @@ os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 # What users compiled and certified stays out: a certificate adds a line to reports.
 os.environ["OPSMITH_CACHE"] = str(ROOT.parent / ".cache" / "tests")
 
+# What is on the disk when the power fails is not tested here, and each file that is written would wait for the disk.
+os.fsync = lambda handle: None
+
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         # as of a suite in the background of a shell, or of `nohup`: the programs that it starts would ignore it, too
