@@ -24,10 +24,10 @@ def of_numbers(x, n=4):
 
 
 def of_arrays(x, n=4):
-    y = x * 2**-n
+    scale = 2**-n
     for i in range(x.shape[0]):
-        y = y + x * x.shape[1] ** -i + x * pow(n, -2) * 2**70
-    return y
+        scale += x.shape[1] ** -i + pow(n, -2) * 2**70
+    return x * scale
 
 
 def of_elements(x, n=4):
