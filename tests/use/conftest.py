@@ -20,7 +20,7 @@ from app.use.demo.server import Server
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a short run by best.yaml, less wide, on the committed sample: trained once for all workers."""
-    short = ["data.source=sample", "train.epochs=6", "model.hidden=[128]", "engine=reference", "check=false"]
+    short = ["data.source=sample", "train.epochs=4", "model.hidden=[128]", "engine=reference", "check=false"]
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo"
     shared.mkdir(exist_ok=True)

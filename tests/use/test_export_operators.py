@@ -8,6 +8,7 @@ import pytest
 from as_python import uncompiled
 
 from app.__main__ import main
+from app.checking.checks import CHECKS
 
 __all__ = ["uncompiled"]
 
@@ -43,7 +44,10 @@ class Layer(opsmith.autograd.PyLayer):
 
 @pytest.fixture
 def ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with operators, whose checks compile no networks."""
     monkeypatch.chdir(tmp_path)
+    for name in ("engines", "inlined"):
+        monkeypatch.delitem(CHECKS, name)
     Path("my_ops.py").write_text(_OPERATORS)
     return tmp_path
 
