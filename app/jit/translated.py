@@ -10,6 +10,7 @@ from app.graph.serialise import DAMAGE_ERRORS, value_from_data
 from app.graph.variable import Parameter as ProgramParameter
 from app.jit.api import not_to_static, to_static
 from app.nn.layer import Layer
+from app.ops.creation import assign
 from app.ops.definition import apply
 from app.static.model_file import SavedModel
 from app.tensor import Parameter, Tensor
@@ -90,13 +91,18 @@ def _apply(program: Program, operator: Operator, values: dict[str, Any], state_n
     attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
         attributes = operator.copied_into(tracer.program.current_block()).attributes
-    into = [values[name] for name in operator.outputs] if state_names.intersection(operator.outputs) else None
-    returned = (apply if tracer is None else tracer.apply)(operator.definition, inputs, attributes, into)
+    run = apply if tracer is None else tracer.apply
+    states = [name for name in operator.outputs if name in state_names]
+    into = [values[name] for name in states] if len(states) == len(operator.outputs) else None
+    returned = run(operator.definition, inputs, attributes, into)
     results = returned if isinstance(returned, (tuple, list)) else (returned,)
     if into is None:
-        values.update(zip(operator.outputs, results, strict=False))
+        outputs = dict(zip(operator.outputs, results, strict=False))
+        for name in states:  # a branch writes some states, and gives other values
+            run(assign, [outputs.pop(name)], {}, [values[name]])
+        values.update(outputs)
         if any(name is not None and name not in stopped for name in operator.inputs):
-            for name in operator.outputs:
+            for name in outputs:
                 values[name].stop_gradient = values[name].stop_gradient or variables[name].stop_gradient
 
 

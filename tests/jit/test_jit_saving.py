@@ -325,3 +325,24 @@ def test_a_saved_branch_that_would_give_no_gradient_is_refused(tmp_path: Path):
     ones.stop_gradient = False
     with pytest.raises(app.errors.GradientError, match=r"x needs a gradient, and had none in the Program .* jit.save"):
         layer(ones)
+
+
+def test_a_loaded_branch_with_a_norm_changes_its_running_values(x: Any, tmp_path: Path):
+    class Net(nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1D(4)
+
+        def forward(self, x: Any) -> Any:
+            return self.norm(x) if x.sum() > 0 else 2 * x
+
+    net = Net()
+    jit.save(net, str(tmp_path / "net"), SPEC)
+    loaded = jit.load(str(tmp_path / "net"))
+    net.train()
+    loaded.train()
+    for value in (x.abs(), -x.abs()):
+        with app.no_grad():
+            same(loaded(value), net(value).numpy())
+    for own, other in zip(net.state_dict().values(), loaded.state_dict().values(), strict=True):
+        same(other, own.numpy())
