@@ -64,7 +64,7 @@ def test_a_script_handles_signals_itself(tmp_path: Path):
         assert process.stdout is not None
         for line in ("begun\n", "saved\n"):
             assert process.stdout.readline() == line
-            time.sleep(0.3)
+            time.sleep(0.25)
             process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "saved\n"
     assert process.returncode == 0
@@ -107,6 +107,7 @@ def test_a_child_dies_with_its_parent_by_the_kernel_or_by_a_guard(function: str)
     program = f"""
 import ctypes, os, sys, time
 from app import signals
+signals._LOOK = 0.1
 parent = os.getpid()
 if not os.fork():
     signals.{function}(parent)
@@ -121,7 +122,7 @@ time.sleep(60)
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())
-        time.sleep(0.2)
+        time.sleep(0.1)
         os.kill(child, 0)
         process.kill()
     until = time.monotonic() + 3
