@@ -120,6 +120,15 @@ def test_a_backward_that_refuses_other_shapes_is_right_and_one_that_leaves_its_a
         assert [is_like(text, message) for text in failed] == [True] * bool(message)
 
 
+def test_a_gradient_that_is_wrong_for_square_inputs_alone_is_found():
+    def transposed(x, dy):
+        return 2 * (dy.T if dy.T.shape == x.shape else dy)
+
+    operator = with_backward(lambda x: x * 2, transposed)
+    failed = [v.words for v in examine(inputs_for(user_operator(operator, "it")), EAGER) if v.failed]
+    assert [is_like(text, "with x float64[5, 5], that of x is wrong in 20 of 25 elements") for text in failed] == [True]
+
+
 def test_given_shapes_and_a_given_range_are_taken():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
     subject = inputs_for(user_operator(LINEAR, "linear"), shapes, within=(0.0, 1.0))

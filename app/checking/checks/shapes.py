@@ -212,7 +212,7 @@ def _summed(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(gradient.sum(axis=stretched, keepdims=True))
 
 
-_OTHER_AXES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (2, 3, 1, 2))
+_OTHER_AXES: tuple[tuple[int, ...], ...] = ((6,), (2, 1, 3), (2, 3, 4), (1, 1), (5, 5), (2, 3, 1, 2))
 
 
 def _takes_more_axes(subject: Subject) -> bool:
@@ -235,7 +235,7 @@ def _takes_more_axes(subject: Subject) -> bool:
 
 
 def axes(subject: Subject) -> Iterator[Verdict]:
-    """The gradient is right for inputs with other numbers of axes, and with axes of size one, if they are taken."""
+    """The gradient is right for inputs with other numbers of axes, and with axes of size one or of the same size."""
     shapes = {one.shape for one in subject.inputs}
     if len(shapes) > 1 or subject.operator.shapes:
         return
