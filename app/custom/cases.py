@@ -20,6 +20,7 @@ from app.derivative.slopes import ALIASES
 from app.errors import OperatorError
 from app.functions import is_compiled, python_function
 from app.ops.definition import REGISTRY, OpDef, apply
+from app.ops.dtype import is_float
 from app.ops.methods import ValueMethods
 from app.ops.settings import key_of_settings
 from app.ops.values import Attributes
@@ -33,7 +34,7 @@ def by_cases(function: Any) -> Callable[..., Any]:
     """The function of numbers as one of Variables."""
 
     def call(*variables: Any, **settings: Any) -> Any:
-        cases = _Cases()
+        cases = _Cases(variables[0].dtype)
         numbers = [Number(cases, variable) for variable in variables]
         source = _on_numbers(function, {})
         results = cases.results(lambda: source(*numbers, **settings), [])
@@ -81,7 +82,8 @@ class Number(ValueMethods):
 class _Cases:
     """The ways through one call."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self._dtype = dtype
         self._decisions: list[bool] = []
         self._conditions: list[Number] = []
         self._ways = 0
@@ -99,8 +101,14 @@ class _Cases:
         for place in range(len(conditions) - 1, len(decisions) - 1, -1):  # each was true, and may be false
             others = self.results(call, [*decisions, *[True] * (place - len(decisions)), False])
             pairs = zip(results, others, strict=True)
-            results = [self.applied(REGISTRY["where"], [conditions[place], yes, no], {}) for yes, no in pairs]
+            results = [self._either(conditions[place], yes, no) for yes, no in pairs]
         return results
+
+    def _either(self, condition: Number, yes: Any, no: Any) -> Any:
+        """One of two results. Of two plain numbers, they have the type of the inputs, not that of a number alone."""
+        if is_float(self._dtype) and not isinstance(yes, Number) and not isinstance(no, Number):
+            yes, no = np.asarray(yes, self._dtype), np.asarray(no, self._dtype)
+        return self.applied(REGISTRY["where"], [condition, yes, no], {})
 
     def decided(self, condition: Number) -> bool:
         """What a condition is in this way; true at first."""

@@ -232,6 +232,15 @@ def test_choices_between_numbers_are_nodes_that_every_runtime_has(operator: Any,
     np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_a_choice_between_two_plain_numbers_has_the_type_of_the_inputs(tmp_path: Path):
+    stepped = app.custom_op(elementwise=True)(lambda x, low=0.1: low if x < 0 else 16777217.3)
+    x = static.data("x", [None], "float64")
+    path = app.onnx.export(static.default_main_program(), str(tmp_path / "stepped.onnx"), feed=[x], fetch=[stepped(x)])
+    (result,) = onnxruntime.InferenceSession(path).run(None, {"x": np.array([-1.0, 1.0])})
+    assert result.tolist() == [0.1, 16777217.3]
+
+
 def test_a_choice_sends_nan_where_python_does(tmp_path: Path):
     x = np.full((3, 4), np.nan, "float32")
     for operator in (between, sign_of, equal_to_zero):
