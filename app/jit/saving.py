@@ -12,8 +12,10 @@ from app.graph.program import Program
 from app.graph.serialise import value_to_data
 from app.jit.concrete import ConcreteProgram
 from app.jit.exporting import in_mode, owner_of, specs_of, static_function
+from app.jit.function import StaticFunction
 from app.jit.tracer import Captured
 from app.jit.translated import TranslatedLayer
+from app.jit.variable import RefusedError
 from app.static.model_file import SavedModel, read_model, write_model
 from app.static.saving import reduced
 
@@ -28,11 +30,11 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None) -> None
     owner, specs = owner_of(function), specs_of(input_spec)
     paths = {} if owner is None else {id(tensor): path for path, tensor in owner.state_dict().items()}
     with in_mode(owner, training=False):
-        use = _Traced(function.concrete_program_for(specs, with_gradients=True), paths, for_test=True)
+        use = _traced(function, specs, paths, for_test=True)
     model = SavedModel(use.program, use.inputs, use.outputs, use.values, notes={"use": use.notes})
     if owner is not None:
         with in_mode(owner, training=True):
-            training = _Traced(function.concrete_program_for(specs, with_gradients=True), paths, for_test=False)
+            training = _traced(function, specs, paths, for_test=False)
         if not training.program.equals(use.program) or training.notes != use.notes:
             model.training, model.notes["training"] = training.program, training.notes
             _add_values(model, training)
@@ -47,10 +49,18 @@ def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = ()) 
     return TranslatedLayer(read_model(path, custom_ops, accept_changed, "jit.load"))
 
 
+def _traced(function: StaticFunction, specs: Any, paths: dict[int, str], for_test: bool) -> _Traced:
+    """Trace a function for inputs that need gradients or, if that is refused, for inputs that must not need any."""
+    try:
+        return _Traced(function.concrete_program_for(specs, with_gradients=True), paths, for_test, True)
+    except RefusedError:
+        return _Traced(function.concrete_program_for(specs), paths, for_test, False)
+
+
 class _Traced:
     """A traced function in the form that is written to a file."""
 
-    def __init__(self, concrete: ConcreteProgram, paths: dict[int, str], for_test: bool):
+    def __init__(self, concrete: ConcreteProgram, paths: dict[int, str], for_test: bool, with_gradients: bool):
         if concrete.effects.went_back or any(captured.of_gradient for captured in concrete.captured):
             raise ProgramError(f"{concrete.label} runs a backward pass, which cannot be saved; save its layer")
         self.inputs = [variable.name for variable in concrete.arguments]
@@ -61,6 +71,7 @@ class _Traced:
         self.values = {c.variable.name: np.array(c.tensor._array) for c in used_captures}
         self.notes = {
             "inputs": self.inputs,
+            "with_gradients": with_gradients,
             "parameters": self._parameters(used_captures, paths),
             "result": _written(concrete.outputs.filled({name: _Made(name) for name in self.outputs}), concrete.label),
         }

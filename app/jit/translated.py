@@ -54,6 +54,11 @@ class TranslatedLayer(Layer):
         names = notes["inputs"]
         if len(inputs) != len(names):
             raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), but got {len(inputs)}")
+        if modes().on and not notes["with_gradients"] and any(not value.stop_gradient for value in inputs):
+            raise GradientError(
+                "the layer was saved without gradients of its inputs, because it changes an input in place or sets its "
+                "stop_gradient; give it inputs with stop_gradient=True (x.detach()), or save one that changes copies"
+            )
         state = self.state_dict()
         values = {name: state[path] for path, name in notes["parameters"].items()}
         state_names = set(values)
@@ -69,6 +74,7 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
     results = [{"value": name} for name in model.outputs]
     return {
         "inputs": model.inputs,
+        "with_gradients": True,
         "parameters": {v.name: v.name for v in block.vars.values() if v.persistable},
         "result": results[0] if len(results) == 1 else {"list": results},
     }

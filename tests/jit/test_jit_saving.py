@@ -315,6 +315,28 @@ def test_what_was_detached_has_no_gradient_in_a_loaded_layer_and_everything_else
         np.testing.assert_allclose(loaded, expected, rtol=1e-5, atol=1e-4)
 
 
+def test_a_layer_that_changes_its_input_without_gradient_is_saved_for_inputs_that_need_none(x: Any, tmp_path: Path):
+    class Net(nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            with app.no_grad():
+                x.set_value(x * 2)
+            return self.linear(x)
+
+    net = Net()
+    jit.save(net, str(tmp_path / "net"), SPEC)
+    loaded = jit.load(str(tmp_path / "net"))
+    same(loaded(x.clone()), net(x.clone()).numpy())
+    own = app.to_tensor(x.numpy(), stop_gradient=False)
+    with pytest.raises(app.errors.GradientError, match="was saved without gradients of its inputs"):
+        loaded(own)
+    with app.no_grad():
+        same(loaded(own), net(x.clone()).numpy())
+
+
 def test_a_saved_branch_that_would_give_no_gradient_is_refused(tmp_path: Path):
     data = static.data("x", [None, 4])
     out = static.nn.cond(data.sum() > 0, lambda: data * 3, lambda: data * 2)
