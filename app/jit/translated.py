@@ -54,7 +54,7 @@ class TranslatedLayer(Layer):
         names = notes["inputs"]
         if len(inputs) != len(names):
             raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), but got {len(inputs)}")
-        if modes().on and not notes["with_gradients"] and any(not value.stop_gradient for value in inputs):
+        if modes().on and not notes.get("with_gradients", True) and any(not value.stop_gradient for value in inputs):
             raise GradientError(
                 "the layer was saved without gradients of its inputs, because it changes an input in place or sets its "
                 "stop_gradient; give it inputs with stop_gradient=True (x.detach()), or save one that changes copies"
@@ -74,7 +74,6 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
     results = [{"value": name} for name in model.outputs]
     return {
         "inputs": model.inputs,
-        "with_gradients": True,
         "parameters": {v.name: v.name for v in block.vars.values() if v.persistable},
         "result": results[0] if len(results) == 1 else {"list": results},
     }
