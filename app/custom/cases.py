@@ -22,7 +22,7 @@ from app.functions import is_compiled, python_function
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.dtype import is_float
 from app.ops.methods import ValueMethods
-from app.ops.settings import key_of_settings
+from app.ops.settings import key_of, key_of_settings
 from app.ops.values import Attributes
 from app.reading import codes_in
 
@@ -120,7 +120,7 @@ class _Cases:
     def applied(self, definition: OpDef, inputs: Sequence[Any], attributes: Attributes) -> Any:
         """The result of an operator, appended once for all ways that need it."""
         values = [x.variable if isinstance(x, Number) else x for x in inputs]
-        named = tuple((getattr(v, "name", None), None if hasattr(v, "name") else (type(v), repr(v))) for v in values)
+        named = tuple(v.name if hasattr(v, "name") else key_of(v) for v in values)
         key = definition.name, named, key_of_settings(attributes)
         if key not in self._cache:
             self._cache[key] = Number(self, apply(definition, values, attributes))

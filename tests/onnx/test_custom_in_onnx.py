@@ -241,6 +241,22 @@ def test_a_choice_between_two_plain_numbers_has_the_type_of_the_inputs(tmp_path:
     assert result.tolist() == [0.1, 16777217.3]
 
 
+def between_near_numbers(x: float, y: float) -> float:
+    if x < 0:
+        return 123456789.1 if y < 0 else 1.0
+    return 123456789.2 if y < 0 else 1.0
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_numbers_that_print_alike_stay_apart(tmp_path: Path):
+    x, y = (static.data(name, [None], "float64") for name in "xy")
+    out = app.custom_op(elementwise=True)(between_near_numbers)(x, y)
+    path = app.onnx.export(static.default_main_program(), str(tmp_path / "near.onnx"), feed=[x, y], fetch=[out])
+    numbers = {"x": np.array([-1.0, 1.0]), "y": np.array([-1.0, -1.0])}
+    (result,) = onnxruntime.InferenceSession(path).run(None, numbers)
+    assert result.tolist() == [123456789.1, 123456789.2]
+
+
 def test_a_choice_sends_nan_where_python_does(tmp_path: Path):
     x = np.full((3, 4), np.nan, "float32")
     for operator in (between, sign_of, equal_to_zero):
