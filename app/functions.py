@@ -87,7 +87,8 @@ def text_of_tree(tree: ast.AST) -> str:
 
 def _is_power_of_negative(node: ast.AST) -> bool:
     base = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) else None
-    return isinstance(base, ast.Constant) and isinstance(base.value, (int, float)) and base.value < 0
+    number = base.value if isinstance(base, ast.Constant) else None
+    return isinstance(number, (int, float)) and str(number).startswith("-")  # as is that of -0.0
 
 
 class _Parenthesised(ast.NodeTransformer):

@@ -110,8 +110,8 @@ def _is_setting(p: inspect.Parameter) -> bool:
     return p.default is p.empty and p.annotation in _NUMBERS and p.kind is POSITIONAL
 
 
-def _may_be_setting(p: inspect.Parameter) -> bool:
-    """Whether a parameter may be left out of the positions of Tensors, as `slope: float` before them."""
+def _tensors_skip(p: inspect.Parameter) -> bool:
+    """Whether Tensors by position skip a parameter that is given by name, as `slope` in `f(x, slope: float, y)`."""
     return _is_setting(p) or p.default is not p.empty
 
 
@@ -153,7 +153,7 @@ class ForeignFunction(Function):
         for place, argument in enumerate(args):
             p = by_position[place] if place < len(by_position) else None
             is_tensor = isinstance(argument, (ValueMethods, np.ndarray))
-            if p is not None and p.name in settings and not (is_tensor and _may_be_setting(p)):
+            if p is not None and p.name in settings and not (is_tensor and _tensors_skip(p)):
                 raise OperatorError(f"{foreign.name}: {p.name} is given by position and by name")
             if is_tensor:
                 values.append(argument if isinstance(argument, ValueMethods) else Tensor(argument))

@@ -82,7 +82,7 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
 def _apply(program: Program, operator: Operator, values: dict[str, Any], state_names: set[str]) -> None:
     """Apply an operator of a Program to values: run it, or append it to the current trace.
 
-    A result that was detached when the Program was saved is detached: there, an input needed a gradient.
+    A result without gradient of inputs with one was detached when the Program was saved, and is detached here.
     """
     variables = program.global_block().vars
     stopped = [name for name in operator.inputs if name is not None and variables[name].stop_gradient]
@@ -90,7 +90,7 @@ def _apply(program: Program, operator: Operator, values: dict[str, Any], state_n
     if operator.bodies and needing:
         raise GradientError(
             f"{', '.join(needing)} needs a gradient, and had none in the Program that was saved, whose branch or loop "
-            "would give it none: save it with jit.save while it needs one, or give it a value with stop_gradient=True"
+            "would give it none: save the layer with jit.save, or give it a value with stop_gradient=True"
         )
     inputs = [None if name is None else values[name] for name in operator.inputs]
     attributes, tracer = operator.attributes, modes().tracer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 
@@ -11,6 +12,7 @@ from derivative.slopes_of_arrays import agrees, derived_of
 
 from app.derivative.arrays import derive
 from app.derivative.scope import UnderivableError
+from app.functions import text_of_tree
 
 RANDOM = np.random.default_rng(0)
 X, M = RANDOM.uniform(0.4, 1.1, 5), RANDOM.uniform(0.2, 0.9, (4, 5))
@@ -692,6 +694,7 @@ BELOW_ZERO = -0.42
 def test_a_power_of_a_negative_number_is_written_with_parentheses():
     assert agrees(lambda x: x * (-0.42) ** 2 + x.sum(), X)
     assert agrees(lambda x: x * BELOW_ZERO**2 + x.sum(), X)
+    assert text_of_tree(ast.BinOp(ast.Constant(-0.0), ast.Pow(), ast.Constant(2))) == "(-0.0) ** 2"
 
 
 def changed_between(x):
